@@ -1,5 +1,5 @@
-//! `lab`: a lab that stays, to look around in; what `lab up --stand-ins` leaves running beside it; and how to run our programs on
-//! it, by hand or under a debugger.
+//! `lab`: a lab that stays, to look around in; what `lab up --stand-ins` leaves running beside it; and how to run our
+//! programs on it, by hand or under a debugger.
 //!
 //! The stand-ins are a project with quota, and in each member a provider and network services. One process runs them all; it
 //! ends by itself soon after the lab, however that ends.

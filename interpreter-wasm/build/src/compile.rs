@@ -1,9 +1,9 @@
 //! Runs cargo for the WebAssembly target and finds the core module that it made.
 //!
-//! This machine's paths are taken out of the module: panics carry the file that they are in. Flags for the dependencies are
-//! the same for every module of a workspace: cargo compiles the standard library again for every other set of flags, and into
-//! the same place, so that two modules with sets of their own would undo each other's work forever. The module's own folder is
-//! named to its own compiler call only.
+//! This machine's paths are taken out of the module: panics carry the file that they are in. Flags for the dependencies
+//! are the same for every module of a workspace: cargo compiles the standard library again for every other set of
+//! flags, and into the same place, so that two modules with sets of their own would undo each other's work forever. The
+//! module's own folder is named to its own compiler call only.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};

@@ -2,8 +2,9 @@
 //!
 //! A condition that breaks the schema of `metav1.Condition` is skipped, since the API server would refuse the whole
 //! status for it, at every try; so is all but the first of one type, and a `conditions` that is no list. How many were
-//! skipped is reported to the host, which counts them; the answer is not the place: a field for the number would be pruned by the
-//! CRD and be written forever. The member's own API server refuses such conditions, so none is expected here.
+//! skipped is reported to the host, which counts them; the answer is not the place: a field for the number would be
+//! pruned by the CRD and be written forever. The member's own API server refuses such conditions, so none is expected
+//! here.
 //!
 //! Messages are cut to [`MESSAGE_LIMIT`] bytes between two characters. `observedGeneration` is the translated number of
 //! the whole status, or absent.

@@ -1,13 +1,13 @@
-//! The number of instances, read from the template (InterpretReplica) and written into it (ReviseReplica), and what one instance
-//! needs.
+//! The number of instances, read from the template (InterpretReplica) and written into it (ReviseReplica), and what one
+//! instance needs.
 //!
 //! Requirements are answered only for one replica or more: with requirements and no replicas Karmada's scheduler clears
 //! the clusters of the binding, and the object is deleted from its cell instead of scaled to nothing.
 //! A missing `minReplicas` is refused by name; the CRD requires it, and every guess would start or stop instances.
 //!
-//! Revised, `minReplicas` becomes the number; `maxReplicas`, where there is one, keeps its proportion to it, rounded up, and is
-//! never under it. The function looks at its two arguments only, since Karmada may call with an out-of-date number first.
-//! InterpretReplica of the answer is the number that was asked for.
+//! Revised, `minReplicas` becomes the number; `maxReplicas`, where there is one, keeps its proportion to it, rounded
+//! up, and is never under it. The function looks at its two arguments only, since Karmada may call with an out-of-date
+//! number first. InterpretReplica of the answer is the number that was asked for.
 //!
 //! Cpu and memory follow the precedence that quota uses:
 //!

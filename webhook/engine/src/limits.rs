@@ -1,5 +1,5 @@
-//! What one call may allocate, and which cap it met; and how many run at once, so that the pool of instances is never asked for
-//! more than it has, and so that the ticker sleeps while nothing runs.
+//! What one call may allocate, and which cap it met; and how many run at once, so that the pool of instances is never
+//! asked for more than it has, and so that the ticker sleeps while nothing runs.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,8 @@
 //! `POST /interpret`: from a request to the answer that Karmada's client accepts, and how long it may take.
 //!
-//! Each body is a `ResourceInterpreterContext`, so that whoever reads one finds the reason in the same place. Karmada sends
-//! `?timeout=` with what its client will wait ([`popcell_https::timeout`]). A module's own cap holds always, whatever the client
-//! says.
+//! Each body is a `ResourceInterpreterContext`, so that whoever reads one finds the reason in the same place. Karmada
+//! sends `?timeout=` with what its client will wait ([`popcell_https::timeout`]). A module's own cap holds always,
+//! whatever the client says.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;

@@ -1,5 +1,5 @@
-//! What the demo plays on: the planes, and what is outside the project, stood in for: milo's gateway, the quota of the project,
-//! and in each cell network services and an infrastructure provider.
+//! What the demo plays on: the planes, and what is outside the project, stood in for: milo's gateway, the quota of the
+//! project, and in each cell network services and an infrastructure provider.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -173,8 +173,8 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
     }
 }
 
-/// A body that was not read to its end. As all that is no review, the answer is plain text, which API servers put into the error
-/// that their users see.
+/// A body that was not read to its end. As all that is no review, the answer is plain text, which API servers put into
+/// the error that their users see.
 fn unread(error: &BodyError) -> Response<Body> {
     info!(%error, "request not read");
     error.respond(error.to_string())

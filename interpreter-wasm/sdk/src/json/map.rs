@@ -26,7 +26,8 @@ pub(crate) struct Map {
 struct Index {
     /// So many fields from the first one have keys in ascending order, as Go writes maps.
     ascending: usize,
-    /// The others in the order of [`sort_marks`], in runs, each at most half as long as the one before: adding one merges few.
+    /// The others in the order of [`sort_marks`], in runs, each at most half as long as the one before: adding one
+    /// merges few.
     runs: Vec<Vec<Marked>>,
 }
 

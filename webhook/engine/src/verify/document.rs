@@ -1,5 +1,5 @@
-//! An object under a patch, read only where the patch touches it, and how much that may cost: a module cannot make the host work
-//! longer than it may itself.
+//! An object under a patch, read only where the patch touches it, and how much that may cost: a module cannot make the
+//! host work longer than it may itself.
 
 use std::collections::HashMap;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! Patches: they apply, and they touch nothing that is not the operation's. Of the metadata that is labels and annotations, never
-//! Karmada's own.
+//! Patches: they apply, and they touch nothing that is not the operation's. Of the metadata that is labels and
+//! annotations, never Karmada's own.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -158,8 +158,8 @@ fn outside_template<'a>(
     })
 }
 
-/// Why a patch may not do this under `/metadata`, if so: `path` are the steps of the pointer after that, `value` is the new JSON
-/// text there (`None` takes the place away), `present` what is there now, if anything is.
+/// Why a patch may not do this under `/metadata`, if so: `path` are the steps of the pointer after that, `value` is the
+/// new JSON text there (`None` takes the place away), `present` what is there now, if anything is.
 fn metadata_objection(path: &[String], value: Option<&str>, present: Option<&str>) -> Option<String> {
     let (map, rest) = match path {
         [map, rest @ ..] if map == "labels" || map == "annotations" => (map, rest),

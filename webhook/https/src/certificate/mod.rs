@@ -1,5 +1,5 @@
-//! Where the served certificate comes from, and how it is replaced while connections go on: here a pair in two files that another
-//! client renews (cert-manager, a Secret volume, a person), in `self_signed` an authority of one's own.
+//! Where the served certificate comes from, and how it is replaced while connections go on: here a pair in two files
+//! that another client renews (cert-manager, a Secret volume, a person), in `self_signed` an authority of one's own.
 //!
 //! Looking is polling: file notifications miss the swap of a Secret volume's `..data` link and do not survive a removed
 //! directory. What counts is the content, compared by hash. Each look stands alone, so any number of rotations works like

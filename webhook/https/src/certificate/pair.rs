@@ -1,5 +1,5 @@
-//! A certificate chain with its key, parsed, what has to be known of it, and which names it covers. What speaks against a PEM file
-//! before anything in it is parsed is said in words: libraries skip or misname it.
+//! A certificate chain with its key, parsed, what has to be known of it, and which names it covers. What speaks against
+//! a PEM file before anything in it is parsed is said in words: libraries skip or misname it.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,13 +1,14 @@
 //! Clients that take all they can get, from many addresses, and correct callers beside them from one of those.
 //!
-//! A busy machine makes everything slow, so nothing is judged by the clock: an abuse goes on until it has been reached so often
-//! that its bytes are more than the listener keeps, and until each correct caller has called beside it. A correct call is
-//! answered after as few repetitions as Karmada's client makes, and the memory is the most that the process ever had.
+//! A busy machine makes everything slow, so nothing is judged by the clock: an abuse goes on until it has been reached
+//! so often that its bytes are more than the listener keeps, and until each correct caller has called beside it. A
+//! correct call is answered after as few repetitions as Karmada's client makes, and the memory is the most that the
+//! process ever had.
 //!
-//! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number, in a control group with the
-//! memory of a pod, which the machine has to let us make: only there is what the kernel has of sockets counted, and only there
-//! callers and probes wait no longer than Karmada and kubelet do. `POPCELL_WEBHOOK_PROGRAM` names an optimised build of the
-//! program.
+//! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number, in a control group with
+//! the memory of a pod, which the machine has to let us make: only there is what the kernel has of sockets counted, and
+//! only there callers and probes wait no longer than Karmada and kubelet do. `POPCELL_WEBHOOK_PROGRAM` names an
+//! optimised build of the program.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -89,8 +90,8 @@ struct Seen {
     failed: Vec<String>,
 }
 
-/// Starts `number` abusers, calls correctly each second meanwhile, small and large, and looks at the memory once the abuse was
-/// reached `enough` times, and the callers have called beside it.
+/// Starts `number` abusers, calls correctly each second meanwhile, small and large, and looks at the memory once the
+/// abuse was reached `enough` times, and the callers have called beside it.
 async fn withstands<F>(name: &str, number: usize, enough: usize, abuse: impl Fn(Client, Arc<AtomicUsize>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -151,8 +152,8 @@ where
     assert!(failed.is_empty(), "{name}: {failed:#?}");
 }
 
-/// A correct caller on a thread of its own: the abusers are others' processes. Probes come from there, too. It goes on until all
-/// is over, and then round some times more.
+/// A correct caller on a thread of its own: the abusers are others' processes. Probes come from there, too. It goes on
+/// until all is over, and then round some times more.
 fn calling(client: &Client, health: SocketAddr, keeps: bool, scale: Scale, over: &AtomicBool) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,6 +1,6 @@
-//! What the test files mention, as questions that a law can ask; and odd documents made of them, such as other people's modules
-//! have met: a field that is missing, null or of another type. And the way back: a document that breaks a law made as small
-//! as possible, so that a person sees what matters.
+//! What the test files mention, as questions that a law can ask; and odd documents made of them, such as other people's
+//! modules have met: a field that is missing, null or of another type. And the way back: a document that breaks a law
+//! made as small as possible, so that a person sees what matters.
 
 use crate::Operation;
 use crate::test::cases::Case;
