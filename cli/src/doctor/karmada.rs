@@ -13,10 +13,7 @@ use super::{
 };
 use crate::{
     planes::karmada::{Served, Webhook, pulling},
-    register::{
-        plan::Rule,
-        shadow::{self, Shadow},
-    },
+    register::shadow::{self, Shadow},
 };
 
 const UNREGISTERED: &str = "our webhook is not registered";
@@ -155,12 +152,7 @@ pub(super) fn precedence(observed: &Observed) -> Vec<Check> {
     let Some(webhook) = observed.webhook() else {
         return ids.map(|id| Check::skip(id, UNREGISTERED)).into();
     };
-    let rules: Vec<_> = questions(webhook)
-        .map(|(kind, operation)| Rule {
-            kind,
-            operations: vec![operation],
-        })
-        .collect();
+    let asked = questions(webhook).collect_vec();
     let judged = |id, shadows: Vec<Shadow>| {
         let list = shadows.iter().join("; ");
         Check::of(
@@ -173,12 +165,12 @@ pub(super) fn precedence(observed: &Observed) -> Vec<Check> {
         )
     };
     let customizations = match &observed.customizations {
-        Ok(found) => judged(Id::PrecedenceCustomization, shadow::by_customization(&rules, found)),
+        Ok(found) => judged(Id::PrecedenceCustomization, shadow::by_customization(&asked, found)),
         Err(_) => Check::skip(Id::PrecedenceCustomization, "the customizations could not be read"),
     };
     let configurations = observed.configurations.as_deref().unwrap_or_default();
     let (config, name) = (&observed.names.config_name, &observed.names.webhook_name);
-    let before = shadow::by_webhook(&rules, configurations, config, name);
+    let before = shadow::by_webhook(&asked, configurations, config, name);
     vec![customizations, judged(Id::PrecedenceWebhook, before)]
 }
 

@@ -140,9 +140,16 @@ async fn refuse_shadows(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let (config, webhook) = (&args.names.config_name, &args.names.webhook_name);
-    let mut shadows = shadow::by_customization(rules, &karmada.customizations().await?);
+    let of_rule = |rule: &Rule| {
+        rule.operations
+            .iter()
+            .map(|operation| (rule.kind.clone(), *operation))
+            .collect_vec()
+    };
+    let asked = rules.iter().flat_map(of_rule).collect_vec();
+    let mut shadows = shadow::by_customization(&asked, &karmada.customizations().await?);
     let configurations = karmada.configurations().await?;
-    shadows.extend(shadow::by_webhook(rules, &configurations, config, webhook));
+    shadows.extend(shadow::by_webhook(&asked, &configurations, config, webhook));
     if shadows.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,6 @@ use std::fmt;
 use itertools::Itertools as _;
 use popcell_protocol::{Gvk, Operation};
 
-use super::plan::Rule;
 use crate::planes::karmada::{Configuration, Customization};
 
 /// One operation that another client takes.
@@ -43,9 +42,9 @@ impl fmt::Display for Shadow {
     }
 }
 
-/// The operations of our rules that a customization takes.
-pub fn by_customization(rules: &[Rule], customizations: &[Customization]) -> Vec<Shadow> {
-    shadows(rules, |kind, operation| {
+/// What of that which Karmada asks us is taken by a customization.
+pub fn by_customization(asked: &[(Gvk, Operation)], customizations: &[Customization]) -> Vec<Shadow> {
+    shadows(asked, |kind, operation| {
         let takes = |other: &&Customization| other.kind == *kind && other.operations.contains(&operation);
         customizations
             .iter()
@@ -54,8 +53,13 @@ pub fn by_customization(rules: &[Rule], customizations: &[Customization]) -> Vec
     })
 }
 
-/// The operations of our rules that a webhook before ours takes.
-pub fn by_webhook(rules: &[Rule], configurations: &[Configuration], config: &str, webhook: &str) -> Vec<Shadow> {
+/// What of that is taken by a webhook before ours.
+pub fn by_webhook(
+    asked: &[(Gvk, Operation)],
+    configurations: &[Configuration],
+    config: &str,
+    webhook: &str,
+) -> Vec<Shadow> {
     let ours = format!("{config}/{webhook}");
     let webhooks = configurations
         .iter()
@@ -65,7 +69,7 @@ pub fn by_webhook(rules: &[Rule], configurations: &[Configuration], config: &str
         .filter(|(name, ..)| *name < ours)
         .sorted_by(|one, other| one.0.cmp(&other.0))
         .collect_vec();
-    shadows(rules, |kind, operation| {
+    shadows(asked, |kind, operation| {
         let mut taking = before
             .iter()
             .filter(|(.., entry)| entry.rules.iter().any(|rule| rule.matches(kind, operation)));
@@ -74,18 +78,15 @@ pub fn by_webhook(rules: &[Rule], configurations: &[Configuration], config: &str
     })
 }
 
-fn shadows(rules: &[Rule], taker: impl Fn(&Gvk, Operation) -> Option<Taker>) -> Vec<Shadow> {
-    let all = rules
-        .iter()
-        .flat_map(|rule| rule.operations.iter().map(move |operation| (&rule.kind, *operation)));
-    all.filter_map(|(kind, operation)| {
+fn shadows(asked: &[(Gvk, Operation)], taker: impl Fn(&Gvk, Operation) -> Option<Taker>) -> Vec<Shadow> {
+    let shadow = |(kind, operation): &(Gvk, Operation)| {
         Some(Shadow {
             kind: kind.clone(),
-            operation,
-            by: taker(kind, operation)?,
+            operation: *operation,
+            by: taker(kind, *operation)?,
         })
-    })
-    .collect()
+    };
+    asked.iter().filter_map(shadow).collect()
 }
 
 #[cfg(test)]
@@ -102,15 +103,14 @@ mod tests {
             .collect()
     }
 
-    fn rules() -> Vec<Rule> {
-        vec![Rule {
-            kind: Gvk::new("compute.datumapis.com", "v1alpha", "WorkloadDeployment"),
-            operations: vec![
-                Operation::InterpretReplica,
-                Operation::InterpretStatus,
-                Operation::InterpretHealth,
-            ],
-        }]
+    fn asked() -> Vec<(Gvk, Operation)> {
+        let kind = Gvk::new("compute.datumapis.com", "v1alpha", "WorkloadDeployment");
+        let operations = [
+            Operation::InterpretReplica,
+            Operation::InterpretStatus,
+            Operation::InterpretHealth,
+        ];
+        operations.map(|operation| (kind.clone(), operation)).into()
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
             .iter()
             .map(Customization::read)
             .collect();
-        let shadows = by_customization(&rules(), &found);
+        let shadows = by_customization(&asked(), &found);
         let shown: Vec<_> = shadows.iter().map(ToString::to_string).collect();
         assert_eq!(
             shown,
@@ -136,7 +136,7 @@ mod tests {
             .map(Configuration::read)
             .collect();
         let at = |config: &str| {
-            by_webhook(&rules(), &found, config, "interpreter.popcell.datumapis.com")
+            by_webhook(&asked(), &found, config, "interpreter.popcell.datumapis.com")
                 .iter()
                 .map(|shadow| (shadow.operation, shadow.by.clone()))
                 .collect::<Vec<_>>()
@@ -163,7 +163,7 @@ mod tests {
             .map(Configuration::read)
             .collect();
         let own: Vec<_> = found.into_iter().filter(|other| other.name == "popcell").collect();
-        let shadows = by_webhook(&rules(), &own, "popcell", "interpreter.popcell.datumapis.com");
+        let shadows = by_webhook(&asked(), &own, "popcell", "interpreter.popcell.datumapis.com");
         assert_eq!(shadows.len(), 1);
         assert_eq!(shadows[0].by, Taker::Webhook("popcell".into(), "a.example.org".into()));
     }

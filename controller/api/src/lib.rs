@@ -5,6 +5,16 @@
 //! these types do not know survive.
 #![forbid(unsafe_code)]
 
+/// Makes constants of keys, and `ALL`, the list of them.
+macro_rules! keys {
+    ($($(#[$about:meta])+ $name:ident = $key:literal;)+) => {
+        $($(#[$about])+ pub const $name: &str = $key;)+
+
+        /// All of these: no other key decides anything.
+        pub const ALL: &[&str] = &[$($name),+];
+    };
+}
+
 pub mod annotations;
 pub mod conditions;
 mod crds;

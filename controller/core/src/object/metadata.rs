@@ -32,7 +32,7 @@ impl Metadata {
     /// Keeps the labels and annotations that decide anything, where they are short. Owners and finalizers stay: a list of
     /// them is written as a whole.
     pub(super) fn trim(&mut self) {
-        self.keep_keys(&labels::ALL, &annotations::ALL, VALUE);
+        self.keep_keys(labels::ALL, annotations::ALL, VALUE);
         let metadata = &mut **self;
         (metadata.generate_name, metadata.managed_fields, metadata.self_link) = (None, None, None);
     }

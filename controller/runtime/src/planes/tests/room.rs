@@ -120,8 +120,10 @@ async fn room_for_the_smallest_that_had_none_is_enough() {
 /// A copy with so many bytes of a status, with all that could be kept of its metadata.
 fn copy(cell: &str, namespace: &str, number: usize, bytes: usize, deep: bool) -> Raw {
     let name = format!("{cell}-{number}");
-    let keys = popcell_api::annotations::ALL.map(|key| (key.to_owned(), json!("x".repeat(1_000))));
-    let annotations: serde_json::Map<_, _> = keys.into_iter().collect();
+    let keys = popcell_api::annotations::ALL
+        .iter()
+        .map(|key| ((*key).to_owned(), json!("x".repeat(1_000))));
+    let annotations: serde_json::Map<_, _> = keys.collect();
     let labels = json!({ "compute.datumapis.com/source-cluster": cell });
     let metadata = json!({ "namespace": namespace, "name": name, "uid": name, "resourceVersion": "1", "labels": labels,
         "annotations": if bytes > 0 { json!(null) } else { json!(annotations) } });
