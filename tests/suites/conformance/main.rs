@@ -22,7 +22,6 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("wire::every_operation_over_h1_and_h2", Beside, wire::every_operation)
         .test("wire::unknown_fields_and_parameters_change_nothing", Beside, wire::amended)
         .test("wire::numbers_arrive_exact", Beside, wire::exact_numbers)
-        .test("wire::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
         .test("wire::large_objects_arrive", Beside, wire::large)
         .test("faults::refusals_arrive_with_their_text", Beside, faults::refusals)
         .test("faults::a_loop_ends_inside_the_timeout", Beside, faults::loops)

@@ -62,7 +62,6 @@ fn hub(suite: Suite<Environment>) -> Suite<Environment> {
 fn projects(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("deployments::two_placements_and_three_cities_reach_hub_and_cells", Beside, deployments::everywhere)
 }
 
 #[rustfmt::skip]
