@@ -7,7 +7,6 @@ mod karmadactl;
 mod objects;
 mod operations;
 mod patches;
-mod room;
 mod same;
 mod wire;
 
@@ -25,7 +24,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("wire::large_objects_arrive", Beside, wire::large)
         .test("faults::refusals_arrive_with_their_text", Beside, faults::refusals)
         .test("faults::a_loop_ends_inside_the_timeout", Beside, faults::loops)
-        .test("room::overload_is_repeated_by_the_client", Alone, room::overload)
+        .test("room::overload_is_repeated_by_the_client", Alone, faults::overload)
         .test("operations::the_example_answers_as_karmadas_own_webhook", Beside, operations::like_the_example)
         .test("operations::cases_of_every_module_hold_over_the_wire", Beside, operations::cases)
         .test("patches::patches_of_odd_keys_apply", Beside, patches::odd_keys)
