@@ -11,7 +11,6 @@ mod outages;
 mod oversized;
 mod project_lifecycle;
 mod quota;
-mod refused_claims;
 mod replaced;
 mod rollout;
 mod single;
@@ -38,7 +37,7 @@ fn mission(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("replaced::a_cell_is_removed_and_another_serves_its_city", Beside, replaced::by_another)
         .test("project_lifecycle::nothing_is_left_of_projects_that_came_and_went", Beside, project_lifecycle::many)
-        .test("refused_claims::a_project_that_refuses_claims_holds_up_no_other", Beside, refused_claims::refused)
+        .test("refused_claims::a_project_that_refuses_claims_holds_up_no_other", Beside, quota::refused)
         .test("end_to_end::one_workload_runs_in_two_cities_and_goes_from_everywhere", Beside, end_to_end::runs)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
         .test("single::one_server_is_project_and_cell", Beside, single::runs)

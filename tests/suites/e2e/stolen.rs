@@ -34,6 +34,7 @@ enum By {
 /// What is another's has another source too: the server names one of the policies that refuse it.
 const COPIES: By = By::Policy(&["popcell-cells", "popcell-cells-source"]);
 const CLAIMS: By = By::Policy(&["popcell-cell-claims"]);
+const LEASES: By = By::Policy(&["popcell-cells-lease"]);
 const NO_FINALIZERS: By = By::Rule("a cell adds no finalizers");
 const NOT_OURS: By = By::Rule("only in namespaces of projects");
 const OTHER_SOURCE: By = By::Rule("compute.datumapis.com/source-uid");
@@ -290,12 +291,7 @@ async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
     };
     eventually("the policy of Leases is in force", SOON, async || {
         let made = thief.create(&lease(ORD), true).await;
-        let outcome = made;
-        refused(
-            outcome,
-            By::Policy(&["popcell-cells-lease"]),
-            "to take the Lease of another cell",
-        )
+        refused(made, LEASES, "to take the Lease of another cell")
     })
     .await?;
     thief.create(&lease(DFW), true).await.context("its own Lease")?;
