@@ -3,15 +3,13 @@
 
 pub mod counted;
 mod effort;
-mod machine;
 mod run;
 pub mod shapes;
 mod status_watch;
 mod times;
 
 pub use effort::{Counters, Effort, FLOW};
-pub use machine::{Machine, load_average};
-pub use run::Run;
+pub use run::{Machine, Run, load_average};
 pub use status_watch::{Sight, is};
 pub use times::{MillisSince, Times};
 

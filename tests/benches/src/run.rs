@@ -1,4 +1,4 @@
-//! A run of a benchmark: what it is told, and what becomes of its figures.
+//! A run of a benchmark: what it is told, on which machine, and what becomes of its figures.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +7,6 @@ use anyhow::{Context, Result};
 use clap::Args;
 use popcell_test_support::workspace;
 use serde::Serialize;
-
-use crate::{Machine, load_average};
 
 /// What every benchmark with figures is told.
 #[derive(Args, Debug)]
@@ -19,6 +17,45 @@ pub struct Run {
     /// Where the figures go as JSON [default: target/bench/NAME.json]
     #[arg(long)]
     json: Option<PathBuf>,
+}
+
+/// Where and when.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// When it was asked, in UTC.
+    pub date: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// As the processor calls itself.
+    pub processor: String,
+    /// Release of Linux.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This machine, now.
+    pub fn this() -> Result<Self> {
+        let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let processor = processor.lines().find(|line| line.starts_with("model name"));
+        let processor = processor
+            .and_then(|line| line.split_once(": "))
+            .map_or("", |parts| parts.1);
+        Ok(Self {
+            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%MZ").to_string(),
+            cores: std::thread::available_parallelism()?.get(),
+            processor: processor.to_owned(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    }
+}
+
+/// Of the last minute, as Linux counts it.
+pub fn load_average() -> Result<String> {
+    let text = fs::read_to_string("/proc/loadavg").context("failed to read /proc/loadavg")?;
+    Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
 /// All figures, and where and under which load they were taken.

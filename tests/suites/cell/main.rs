@@ -6,13 +6,11 @@ mod definitions;
 mod end_to_end;
 mod environment;
 mod isolation;
-mod karmada;
 mod misuse;
 mod outages;
 mod oversized;
 mod project_lifecycle;
 mod quota;
-mod refused_claims;
 mod replaced;
 mod rollout;
 mod single;
@@ -39,7 +37,7 @@ fn mission(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("replaced::a_cell_is_removed_and_another_serves_its_city", Beside, replaced::by_another)
         .test("project_lifecycle::nothing_is_left_of_projects_that_came_and_went", Beside, project_lifecycle::many)
-        .test("refused_claims::a_project_that_refuses_claims_holds_up_no_other", Beside, refused_claims::refused)
+        .test("refused_claims::a_project_that_refuses_claims_holds_up_no_other", Beside, quota::refused)
         .test("end_to_end::one_workload_runs_in_two_cities_and_goes_from_everywhere", Beside, end_to_end::runs)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
         .test("single::one_server_is_project_and_cell", Beside, single::runs)
@@ -69,8 +67,7 @@ fn outages(suite: Suite<Environment>) -> Suite<Environment> {
         .test("outages::without_hub_and_project_a_lost_instance_is_recreated", Alone, outages::both_away)
         .test("upgrade::what_upstream_left_is_taken_over_as_it_runs", Alone, upgrade::taken_over)
         .test("churn::killed_at_random_moments_the_right_state_comes", Alone, churn::killed)
-        .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, karmada::restarted)
-        .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, karmada::deleted_meanwhile)
+        .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, outages::deleted_meanwhile)
         .test("isolation::killed_in_the_middle_of_a_roll_it_continues", Alone, isolation::killed)
         .test("isolation::a_minute_without_a_writing_request", Alone, isolation::idle)
 }

@@ -1,13 +1,168 @@
-//! A budget of a project that two cells share.
+//! A project that refuses claims, beside one that goes on; and a full budget.
 
-use anyhow::Result;
-use popcell_suites::environment::{DFW, ORD};
-use popcell_suites::read::says;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::annotations;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::environment::{DFW, ORD, SOON};
+use popcell_suites::read::{self, condition, says};
+use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::Budget;
+use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
+use serde_json::json;
+use tokio::time::sleep;
 
-use crate::environment::{Environment, P2};
+use crate::environment::{Environment, P1, P2};
 use popcell_suites::tenant::Tenant;
 
+const CITY: &[&str] = &["DFW"];
+/// Instances that need claims.
+const MANY: usize = 150;
+/// Instances more for each other way to fail.
+const MORE: usize = 20;
+/// Within this time a project that fails costs little: less than a request a second for [`COUNTED`].
+const SETTLED: Duration = Duration::from_secs(90);
+const COUNTED: Duration = Duration::from_secs(20);
+
+/// Whatever a project answers, others roll and grow, and it is asked little; when it takes claims again all are granted.
+pub(crate) async fn refused(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
+    quota.set_budget(Budget::instances(1000));
+    let failing = Tenant::new(&environment.lab, P2, &format!("{namespace}-f")).await?;
+    let healthy = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
+    // Karmada makes the namespace in the cell.
+    failing.runs("first", CITY, 1).await?;
+    let creates = |asked: &Asked| asked.is_of(P2) && asked.verb == "create" && asked.plural == RESOURCE_CLAIM.plural;
+    let proxy = &environment.to_projects[0];
+
+    let fault = proxy.inject(Fault::refused(403, "Forbidden"), creates);
+    let mut names = BTreeSet::new();
+    names.extend(instances(&cell, &failing, "refused", MANY).await?);
+    healthy.runs("web", CITY, 2).await?;
+    reported(&cell, &failing, &names, &["QuotaMisconfigured"]).await?;
+    let asked = || proxy.count(|asked| asked.is_of(P2) && asked.verb != "watch");
+    eventually("it costs little", SETTLED, async || {
+        let (before, written) = (asked(), versions(&cell, &failing).await?);
+        sleep(COUNTED).await;
+        let after = asked() - before;
+        let rewritten = versions(&cell, &failing).await?.difference(&written).count();
+        eprintln!("starved: {before} requests in all, then {after} in {COUNTED:?}");
+        ensure!(rewritten < MORE, "{rewritten} Instances were written again");
+        ensure!(after <= COUNTED.as_secs(), "{after} requests in {COUNTED:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(fault.hits() > 0, "nothing was refused");
+    fault.lift();
+
+    for (second, kind, fault) in [
+        (1, "busy", Fault::refused(429, "TooManyRequests")),
+        (2, "silent", Fault::Silent),
+    ] {
+        let before = asked();
+        let fault = proxy.inject(fault, creates);
+        let more = instances(&cell, &failing, kind, MORE).await?;
+        let before_roll = healthy.instances(&cell).await?;
+        let restarted = format!("2026-01-01T00:00:0{second}Z");
+        let annotations = json!({ annotations::RESTARTED_AT: restarted });
+        let template = json!({ "template": { "metadata": { "annotations": annotations } } });
+        healthy.edit("web", &template).await?;
+        healthy.all_are_others(&cell, &before_roll).await?;
+        healthy.ready("web", 2).await?;
+        reported(&cell, &failing, &more, &["QuotaBackendUnavailable"]).await?;
+        eventually("a claim is tried", SOON, async || {
+            ensure!(fault.hits() > 0, "none is");
+            Ok(())
+        })
+        .await?;
+        eprintln!("starved: {} requests while it was {kind}", asked() - before);
+        fault.lift();
+        names.extend(more);
+    }
+
+    eventually("all are granted", 3 * SOON, async || {
+        let waiting = waiting(&cell, &failing, &names, |one| {
+            read::says(one, "QuotaGranted", "True", "QuotaAvailable")
+        })
+        .await?;
+        ensure!(waiting == 0, "{waiting} wait");
+        Ok(())
+    })
+    .await?;
+    environment.cells[0].lock().await.expect_alive()?;
+    for name in &names {
+        cell.delete(INSTANCE, Some(&failing.below), name).await?;
+    }
+    failing.clean("first").await?;
+    failing.claims_are(&[]).await?;
+    healthy.clean("web").await
+}
+
+/// Instances of no WorkloadDeployment: one would wait for the one before it.
+async fn instances(cell: &Plane, tenant: &Tenant, name: &str, count: usize) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for number in 0..count {
+        let name = format!("{name}-{number}");
+        let instance = objects::instance(&tenant.below, &name, &["Quota"]);
+        cell.create(&instance, false).await?;
+        names.insert(name);
+    }
+    Ok(names)
+}
+
+/// Names of the Instances with their versions.
+async fn versions(cell: &Plane, tenant: &Tenant) -> Result<BTreeSet<(Option<String>, Option<String>)>> {
+    let all = cell.list(INSTANCE, Some(&tenant.below), "").await?.into_iter();
+    Ok(all
+        .map(|one| (one.metadata.name, one.metadata.resource_version))
+        .collect())
+}
+
+/// How many of these Instances `check` does not accept.
+async fn waiting(
+    cell: &Plane,
+    tenant: &Tenant,
+    names: &BTreeSet<String>,
+    check: impl Fn(&DynamicObject) -> Result<()>,
+) -> Result<usize> {
+    let all = cell.list(INSTANCE, Some(&tenant.below), "").await?;
+    let of = |one: &&DynamicObject| one.metadata.name.as_ref().is_some_and(|name| names.contains(name));
+    let accepted = all.iter().filter(of).filter(|one| check(one).is_ok()).count();
+    Ok(names.len() - accepted)
+}
+
+/// Waits until each of these Instances says why it waits.
+async fn reported(cell: &Plane, tenant: &Tenant, names: &BTreeSet<String>, reasons: &[&str]) -> Result<()> {
+    eventually("each says why it waits", SOON, async || {
+        let mut other = Vec::new();
+        for one in cell.list(INSTANCE, Some(&tenant.below), "").await? {
+            let name = one.metadata.name.clone().unwrap_or_default();
+            if !names.contains(&name) {
+                continue;
+            }
+            let said = condition(&one, "QuotaGranted")
+                .map(|found| found["reason"].clone())
+                .unwrap_or_default();
+            if !reasons.iter().any(|reason| said == *reason) {
+                other.push(format!("{name}: {said}"));
+            }
+        }
+        ensure!(
+            other.is_empty(),
+            "{} say something else: {:?}",
+            other.len(),
+            other.first()
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// A budget that two cells share.
 pub(crate) async fn full(environment: &Environment, namespace: &str) -> Result<()> {
     let quota = environment.quota.lock().await;
     quota.set_budget(Budget::instances(2));

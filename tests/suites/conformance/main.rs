@@ -7,7 +7,6 @@ mod karmadactl;
 mod objects;
 mod operations;
 mod patches;
-mod room;
 mod same;
 mod wire;
 
@@ -22,11 +21,10 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("wire::every_operation_over_h1_and_h2", Beside, wire::every_operation)
         .test("wire::unknown_fields_and_parameters_change_nothing", Beside, wire::amended)
         .test("wire::numbers_arrive_exact", Beside, wire::exact_numbers)
-        .test("wire::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
         .test("wire::large_objects_arrive", Beside, wire::large)
         .test("faults::refusals_arrive_with_their_text", Beside, faults::refusals)
         .test("faults::a_loop_ends_inside_the_timeout", Beside, faults::loops)
-        .test("room::overload_is_repeated_by_the_client", Alone, room::overload)
+        .test("room::overload_is_repeated_by_the_client", Alone, faults::overload)
         .test("operations::the_example_answers_as_karmadas_own_webhook", Beside, operations::like_the_example)
         .test("operations::cases_of_every_module_hold_over_the_wire", Beside, operations::cases)
         .test("patches::patches_of_odd_keys_apply", Beside, patches::odd_keys)

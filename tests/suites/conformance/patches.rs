@@ -1,6 +1,7 @@
 //! The SDK's patches, applied by Karmada's own library.
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::dice::Dice;
 use serde_json::{Map, Value, json};
 
 use crate::environment::Environment;
@@ -11,7 +12,7 @@ const KEYS: [&str; 9] = ["a", "b", "", "/", "x/y", "~", "~1", "0", "\u{e9}\u{1f9
 
 /// What the SDK says to have changed makes the new status of the old one: generated pairs of both.
 pub(crate) async fn odd_keys(environment: &Environment, _: &str) -> Result<()> {
-    let mut generator = Generator(7);
+    let mut generator = Generator(Dice::of(7));
     for number in 0..300 {
         let (before, after) = (generator.status(), generator.status());
         let deployment = json!({
@@ -32,23 +33,15 @@ pub(crate) async fn odd_keys(environment: &Environment, _: &str) -> Result<()> {
     Ok(())
 }
 
-/// Numbers that are the same in each run.
-struct Generator(u64);
+/// Statuses that are the same in each run.
+struct Generator(Dice);
 
 impl Generator {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap_or(0) % limit
-    }
-
     /// A status with at least one field, none of which is null at the top: the module leaves those out.
     fn status(&mut self) -> Value {
         let mut fields = Map::new();
-        for _ in 0..=self.below(3) {
-            let key = KEYS[self.below(KEYS.len())];
+        for _ in 0..=self.0.below(3) {
+            let key = KEYS[self.0.below(KEYS.len())];
             let value = self.value(4);
             fields.insert(key.to_owned(), if value.is_null() { json!(1) } else { value });
         }
@@ -56,16 +49,16 @@ impl Generator {
     }
 
     fn value(&mut self, levels: usize) -> Value {
-        match self.below(if levels == 0 { 4 } else { 9 }) {
+        match self.0.below(if levels == 0 { 4 } else { 9 }) {
             0 => Value::Null,
             1 => json!(1),
             2 => json!("text"),
             3 => json!({}),
-            4 => (0..self.below(3)).map(|_| self.value(levels - 1)).collect(),
+            4 => (0..self.0.below(3)).map(|_| self.value(levels - 1)).collect(),
             _ => {
                 let mut fields = Map::new();
-                for _ in 0..=self.below(3) {
-                    let key = KEYS[self.below(KEYS.len())];
+                for _ in 0..=self.0.below(3) {
+                    let key = KEYS[self.0.below(KEYS.len())];
                     fields.insert(key.to_owned(), self.value(levels - 1));
                 }
                 Value::Object(fields)

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use kube::config::Kubeconfig;
 use popcell_api::names;
 use popcell_controller_runtime::config::{Controllers, Credentials, Discovery, ProcessEnvironment, Settings};
+use popcell_controller_runtime::flags::Flags;
 use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::{Value, json};
@@ -111,23 +112,26 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
     secure(&plane, &shipped).await?;
 
     let pod = Pod::of(&shipped)?;
-    let (flags, settings) = pod.settings()?;
-    let management = Controllers {
-        management: true,
-        cell: false,
-    };
-    ensure!(settings.controllers == management, "{:?}", settings.controllers);
+    let (flags, settings) = started(&pod, &shipped, [true, false])?;
     ensure!(
         matches!(settings.discovery, Discovery::Milo(_)),
         "{:?}",
         settings.discovery
     );
-    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
-    holds_its_lease(&settings, &shipped)?;
     reviews(&pod, &settings, &shipped)?;
     is_known_to_the_hub(&pod)?;
     let kubeconfig = flags.federation_kubeconfig.context("no way to the hub")?;
     connects(&pod, &kubeconfig)
+}
+
+/// What the program makes of its Pod: it works, with nothing to warn of, and the Lease is its own.
+fn started(pod: &Pod<'_>, shipped: &[Value], [management, cell]: [bool; 2]) -> Result<(Flags, Settings)> {
+    let (flags, settings) = pod.settings()?;
+    let expected = Controllers { management, cell };
+    ensure!(settings.controllers == expected, "{:?}", settings.controllers);
+    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
+    holds_its_lease(&settings, shipped)?;
+    Ok((flags, settings))
 }
 
 /// Two replicas take the Lease that their Role is about.
@@ -256,19 +260,12 @@ pub(crate) async fn cell(environment: &Environment, _: &str) -> Result<()> {
     secure(&plane, &shipped).await?;
 
     let pod = Pod::of(&shipped)?;
-    let (_, settings) = pod.settings()?;
-    let cell = Controllers {
-        management: false,
-        cell: true,
-    };
-    ensure!(settings.controllers == cell, "{:?}", settings.controllers);
+    let (_, settings) = started(&pod, &shipped, [false, true])?;
     ensure!(
         settings.discovery == Discovery::Single && settings.cluster_name == DFW && settings.webhook.is_none(),
         "{settings:?}"
     );
-    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
     ensure!(settings.namespace == "compute-system", "{}", settings.namespace);
-    holds_its_lease(&settings, &shipped)?;
     let quota = settings.quota.context("no quota")?;
     ensure!(quota.project.is_none(), "{quota:?}");
     let file = |credentials: &Credentials| match credentials {
@@ -331,18 +328,11 @@ pub(crate) async fn single_cluster(environment: &Environment, _: &str) -> Result
             "{variable}"
         );
     }
-    let (_, settings) = pod.settings()?;
-    let both = Controllers {
-        management: true,
-        cell: true,
-    };
-    ensure!(settings.controllers == both, "{:?}", settings.controllers);
+    let (_, settings) = started(&pod, &shipped, [true, true])?;
     ensure!(
         settings.discovery == Discovery::Single && settings.hub.is_none() && settings.quota.is_none(),
         "{settings:?}"
     );
-    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
-    holds_its_lease(&settings, &shipped)?;
     reviews(&pod, &settings, &shipped)?;
     // The one account has the rights of both.
     let user = pod.user()?;

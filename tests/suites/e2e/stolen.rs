@@ -34,6 +34,7 @@ enum By {
 /// What is another's has another source too: the server names one of the policies that refuse it.
 const COPIES: By = By::Policy(&["popcell-cells", "popcell-cells-source"]);
 const CLAIMS: By = By::Policy(&["popcell-cell-claims"]);
+const LEASES: By = By::Policy(&["popcell-cells-lease"]);
 const NO_FINALIZERS: By = By::Rule("a cell adds no finalizers");
 const NOT_OURS: By = By::Rule("only in namespaces of projects");
 const OTHER_SOURCE: By = By::Rule("compute.datumapis.com/source-uid");
@@ -142,11 +143,8 @@ async fn works_for_its_own(cell: &Plane, namespace: &str, uid: &str) -> Result<(
     })
     .await?;
     eventually("the policy is in force", SOON, async || {
-        refused(
-            cell.create(&stamped(namespace, "false-0", Some(ORD), uid), true).await,
-            COPIES,
-            "a copy of another",
-        )
+        let outcome = cell.create(&stamped(namespace, "false-0", Some(ORD), uid), true).await;
+        refused(outcome, COPIES, "a copy of another")
     })
     .await?;
     let here = Some(namespace);
@@ -221,11 +219,8 @@ async fn false_copies(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) ->
     holding["metadata"]["finalizers"] = held.clone();
     refused(thief.create(&holding, false).await, NO_FINALIZERS, "to hold a new copy")?;
     let edit = json!({ "metadata": { "finalizers": held } });
-    refused(
-        thief.merge(INSTANCE, here, OWN, &edit).await,
-        NO_FINALIZERS,
-        "to hold a copy",
-    )?;
+    let outcome = thief.merge(INSTANCE, here, OWN, &edit).await;
+    refused(outcome, NO_FINALIZERS, "to hold a copy")?;
 
     for elsewhere in ["default", users::NAMESPACE, users::CELLS_NAMESPACE] {
         let made = thief
@@ -252,11 +247,8 @@ async fn false_copies(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) ->
     let status = json!({ "conditions": [objects::condition("Ready", "False", "Stolen", &"x".repeat(30_000), 1),
         objects::condition("Available", "False", "Stolen", &"x".repeat(30_000), 1),
         objects::condition("Programmed", "False", "Stolen", &"x".repeat(30_000), 1)] });
-    refused(
-        thief.set_status(INSTANCE, here, OWN, &status).await,
-        TOO_LARGE,
-        "a status",
-    )
+    let outcome = thief.set_status(INSTANCE, here, OWN, &status).await;
+    refused(outcome, TOO_LARGE, "a status")
 }
 
 async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
@@ -299,11 +291,7 @@ async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
     };
     eventually("the policy of Leases is in force", SOON, async || {
         let made = thief.create(&lease(ORD), true).await;
-        refused(
-            made,
-            By::Policy(&["popcell-cells-lease"]),
-            "to take the Lease of another cell",
-        )
+        refused(made, LEASES, "to take the Lease of another cell")
     })
     .await?;
     thief.create(&lease(DFW), true).await.context("its own Lease")?;
@@ -391,11 +379,8 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> R
     open["spec"]["variables"][0]["expression"] = json!("true");
     hub.apply(&open).await?;
     let takes = eventually("what is nobody's may be taken", SOON, async || {
-        refused(
-            cell.delete(INSTANCE, here, NOBODYS).await,
-            COPIES,
-            "to delete what is nobody's",
-        )?;
+        let outcome = cell.delete(INSTANCE, here, NOBODYS).await;
+        refused(outcome, COPIES, "to delete what is nobody's")?;
         cell.merge(INSTANCE, here, NOBODYS, &taken(DFW, uid)).await
     });
     let outcome = takes.await.map(|_| ());
@@ -496,11 +481,8 @@ async fn claims_of_nobody(project: &Plane, thief: &Plane, namespace: &str) -> Re
     ] {
         refused(thief.merge(claims, here, name, &edit).await, CLAIMS, what)?;
     }
-    refused(
-        thief.delete(claims, here, lost).await,
-        CLAIMS,
-        "to delete what is nobody's",
-    )?;
+    let outcome = thief.delete(claims, here, lost).await;
+    refused(outcome, CLAIMS, "to delete what is nobody's")?;
     thief.merge(claims, here, lost, &stamps).await?;
     for name in [lost, another, unlike] {
         project.delete(claims, here, name).await?;
@@ -515,17 +497,11 @@ async fn false_claims(project: &Plane, thief: &Plane, namespace: &str) -> Result
     let held = json!(["example.com/held"]);
     let mut holding = own();
     holding["metadata"]["finalizers"] = held.clone();
-    refused(
-        thief.create(&holding, false).await,
-        NO_FINALIZERS,
-        "to hold a new claim",
-    )?;
+    let outcome = thief.create(&holding, false).await;
+    refused(outcome, NO_FINALIZERS, "to hold a new claim")?;
     let edit = json!({ "metadata": { "finalizers": held } });
-    refused(
-        thief.merge(claims, here, OWN, &edit).await,
-        NO_FINALIZERS,
-        "to hold a claim",
-    )?;
+    let outcome = thief.merge(claims, here, OWN, &edit).await;
+    refused(outcome, NO_FINALIZERS, "to hold a claim")?;
     let mut large = own();
     large["metadata"]["annotations"] = json!({ "filler": "x".repeat(66_000) });
     refused(thief.create(&large, false).await, TOO_LARGE, "a large claim")?;
@@ -549,11 +525,8 @@ async fn false_claims(project: &Plane, thief: &Plane, namespace: &str) -> Result
     };
     let outcome = eventually("the cell is held to its uid", SOON, async || {
         refused(thief.create(&own(), true).await, OTHER_SOURCE, "to leave out its uid")?;
-        refused(
-            thief.create(&with("another"), true).await,
-            OTHER_SOURCE,
-            "to be another cell",
-        )?;
+        let outcome = thief.create(&with("another"), true).await;
+        refused(outcome, OTHER_SOURCE, "to be another cell")?;
         thief.create(&with("the-uid"), true).await.map(|_| ())
     })
     .await;

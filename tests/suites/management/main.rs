@@ -5,7 +5,6 @@ mod admission;
 mod churn;
 mod cities;
 mod conflicts;
-mod deployments;
 mod environment;
 mod handover;
 mod idle;
@@ -37,7 +36,7 @@ fn main() -> anyhow::Result<ExitCode> {
 #[rustfmt::skip]
 fn workloads(suite: Suite<Environment>) -> Suite<Environment> {
     suite
-        .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, deployments::apart)
+        .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, projects::apart)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
         .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
         .test("cities::a_city_needs_its_binding_only_to_begin", Beside, cities::bindings)
@@ -62,7 +61,6 @@ fn hub(suite: Suite<Environment>) -> Suite<Environment> {
 fn projects(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("deployments::two_placements_and_three_cities_reach_hub_and_cells", Beside, deployments::everywhere)
 }
 
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! A project that is deleted, and comes again.
+//! Projects with equal names in them, and one that is deleted and comes again.
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations;
@@ -6,9 +6,9 @@ use popcell_suites::definitions::{ready_project, set_ready};
 use popcell_suites::environment::DFW;
 use popcell_suites::read;
 use popcell_suites::steps::{awaited, gone};
-use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
 
-use crate::environment::{Environment, INFRA, P3};
+use crate::environment::{Environment, INFRA, P1, P2, P3};
 use popcell_suites::tenant::{Tenant, annotation};
 
 const NAME: &str = "web-us-dfw";
@@ -60,4 +60,27 @@ pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Resul
     set_ready(&infra, P3, "False").await?;
     infra.delete(PROJECT, None, P3).await?;
     gone(&tenant.hub, NAMESPACE, "", &tenant.below).await
+}
+
+pub(crate) async fn apart(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenants = [
+        Tenant::new(&environment.lab, P1, namespace).await?,
+        Tenant::new(&environment.lab, P2, namespace).await?,
+    ];
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
+    }
+    ensure!(tenants[0].below != tenants[1].below);
+    let dfw = environment.lab.plane(DFW).await?;
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        let mine = read::replicas(replicas);
+        tenant.in_cell(&dfw, NAME, mine).await?;
+        tenant.report(&dfw, NAME, replicas, replicas).await?;
+    }
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        tenant.shown(NAME, replicas).await?;
+    }
+    tenants[0].delete(WORKLOAD, "web").await?;
+    tenants[0].gone_from_hub(WORKLOAD_DEPLOYMENT, NAME).await?;
+    tenants[1].now_in_hub(NAME).await.map(|_| ())
 }

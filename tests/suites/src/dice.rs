@@ -19,6 +19,12 @@ impl Dice {
         Self(seed)
     }
 
+    /// The same in each run.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Others, for what goes on at the same time: who is asked first then decides nothing.
     #[must_use]
     pub fn others(&self) -> Self {
