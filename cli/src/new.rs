@@ -133,7 +133,8 @@ macro_rules! files {
     };
 }
 
-/// The files of each template, in the binary, since `popcell new` needs no network: paths below the new folder and their texts. `.template` at the end of a path is dropped.
+/// The files of each template, in the binary, since `popcell new` needs no network: paths below the new folder and their
+/// texts. `.template` at the end of a path is dropped.
 fn files(template: Template) -> &'static [(&'static str, &'static str)] {
     match template {
         Template::Health => {

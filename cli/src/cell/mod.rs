@@ -1,5 +1,5 @@
-//! `popcell cell`: what people decide about cells. `remove` declares a cell gone, so that the management plane deletes its claims and copies
-//! (docs/decisions/08-cells-that-are-gone.md).
+//! `popcell cell`: what people decide about cells. `remove` declares a cell gone, so that the management plane deletes its
+//! claims and copies (docs/decisions/08-cells-that-are-gone.md).
 //!
 //! Invariants: the record is written before the Cluster is deleted, so that an interrupted run leaves nothing half decided; an
 //! entry of the record keeps its time; the Cluster that is deleted is the one that was looked at; nothing else is touched.

@@ -182,9 +182,9 @@ impl Sample {
     }
 }
 
-/// How far the clock of a server is from ours, by the `Date` of its answer: seconds by which the server's clock is certainly ahead of ours (negative: behind). The header counts whole seconds, and
-/// the answer was made at some moment between `asked` and `answered`: what these can explain is no difference. `None`
-/// when there is no `Date` that can be read.
+/// Seconds by which the clock of a server is certainly ahead of ours (negative: behind), by the `Date` of its answer. The
+/// header counts whole seconds, and the answer was made at some moment between `asked` and `answered`: what these can
+/// explain is no difference. `None` when there is no `Date` that can be read.
 pub fn skew(headers: &HeaderMap, asked: Timestamp, answered: Timestamp) -> Option<i64> {
     let date = headers.get(header::DATE)?;
     let date = DateTimeParser::new().parse_timestamp(date.as_bytes()).ok()?;

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
@@ -59,19 +61,9 @@ impl Bundle {
 }
 
 fn pem_block(der: &[u8]) -> String {
-    use base64::Engine as _;
-    let text = base64::engine::general_purpose::STANDARD.encode(der);
-    let mut block = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        // Base64 is ASCII, so every index is a boundary.
-        let (line, more) = rest.split_at(rest.len().min(64));
-        block.push_str(line);
-        block.push('\n');
-        rest = more;
-    }
-    block.push_str("-----END CERTIFICATE-----\n");
-    block
+    let text = BASE64_STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(64).map(String::from_utf8_lossy).join("\n");
+    format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
 }
 
 /// What a certificate says.
@@ -148,6 +140,7 @@ mod tests {
         let text = format!("# a remark\n{}{}{}", one.pem(), two.pem(), one.pem());
         let bundle = Bundle::parse(text.as_bytes()).unwrap();
         assert_eq!(bundle.certificates().len(), 2);
+        assert_eq!(bundle.to_pem(), format!("{}{}", one.pem(), two.pem()));
         assert_eq!(Bundle::parse(bundle.to_pem().as_bytes()), Ok(bundle));
     }
 

@@ -201,8 +201,8 @@ fn confirmed(count: usize, server: &str, console: &mut Console) -> Result<bool, 
     Ok(yes)
 }
 
-/// Deletes what was agreed to and can be deleted, looks again, and goes on while that changes something. Gives what was done, and what is
-/// left.
+/// Deletes what was agreed to and can be deleted, looks again, and goes on while that changes something. Gives what was
+/// done, and what is left.
 async fn clean(
     args: &Orphans,
     planes: &Planes,

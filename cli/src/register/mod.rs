@@ -178,7 +178,8 @@ async fn dialled(karmada: &Karmada, location: &Location) -> Result<Endpoint, Fai
     }
 }
 
-/// Calls each operation of each rule once, on a minimal object, so that Karmada never meets a dead or wrong hook. Gives the number of calls.
+/// Calls each operation of each rule once, on a minimal object, so that Karmada never meets a dead or wrong hook. Gives the
+/// number of calls.
 async fn probe(endpoint: &Endpoint, trust: &Trust, seconds: u8, rules: &[Rule]) -> Result<usize, Failure> {
     let mut connection = Connection::open(endpoint, trust, Duration::from_secs(seconds.into()))
         .await

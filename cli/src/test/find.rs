@@ -23,14 +23,20 @@ pub(super) struct Suite {
     pub(super) prefix: String,
 }
 
+impl Suite {
+    fn of_module(folder: &Path, prefix: String) -> Self {
+        Self {
+            package: Some(folder.to_owned()),
+            shown: tidy(&folder.join("tests")),
+            prefix,
+        }
+    }
+}
+
 /// The suites of a command line's path.
 pub(super) fn suites(path: &str, module_given: bool) -> Result<Vec<Suite>, Failure> {
     if let Some(below) = path.strip_suffix("...") {
-        let below = if below.is_empty() {
-            Path::new(".")
-        } else {
-            Path::new(below)
-        };
+        let below = Path::new(if below.is_empty() { "." } else { below });
         if module_given {
             return Err(Failure::Usage(
                 "--module and --url are one interpreter, `...` are many modules: give a folder of test files"
@@ -47,11 +53,7 @@ pub(super) fn suites(path: &str, module_given: bool) -> Result<Vec<Suite>, Failu
     let path = Path::new(path);
     let metadata = std::fs::metadata(path).map_err(|error| Failure::file("read", path, &error))?;
     if metadata.is_dir() && is_module(path) {
-        return Ok(vec![Suite {
-            shown: tidy(&path.join("tests")),
-            package: Some(path.to_owned()),
-            prefix: String::new(),
-        }]);
+        return Ok(vec![Suite::of_module(path, String::new())]);
     }
     Ok(vec![Suite {
         package: package_above(path),
@@ -69,11 +71,8 @@ fn collect(folder: &Path, suites: &mut Vec<Suite>) -> Result<(), Failure> {
     let fail = |error| Failure::file("read", folder, &error);
     if is_module(folder) {
         let name = tidy(folder).display().to_string();
-        suites.push(Suite {
-            package: Some(folder.to_owned()),
-            shown: tidy(&folder.join("tests")),
-            prefix: if name.is_empty() { name } else { format!("{name}::") },
-        });
+        let prefix = if name.is_empty() { name } else { format!("{name}::") };
+        suites.push(Suite::of_module(folder, prefix));
     }
     let mut below = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {

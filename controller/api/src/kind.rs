@@ -141,8 +141,8 @@ pub const RESOURCE_BINDING: Kind = Kind::of(
     "resourcebindings",
     Scope::Namespaced,
 );
-/// A member. Its city is the label [`crate::labels::CITY_CODE`]; its condition `Ready` says whether it answers; `spec.id` is the uid
-/// of its kube-system, empty until Karmada has looked.
+/// A member. Its city is the label [`crate::labels::CITY_CODE`]; its condition `Ready` says whether it answers; `spec.id` is
+/// the uid of its kube-system, empty until Karmada has looked.
 pub const CLUSTER: Kind = Kind::of("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", Scope::Cluster);
 
 #[cfg(test)]

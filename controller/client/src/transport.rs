@@ -27,7 +27,7 @@ pub enum Addressing {
     Service,
 }
 
-/// The URL of a project's API server, the only place that makes one of a project id; `base` is milo's, whose own path stays in front.
+/// The URL of a project's API server. Only here is one made of a project id; `base` is milo's, whose own path stays in front.
 ///
 /// # Errors
 /// An id that is no DNS-1123 subdomain, or is too long for a label, is refused before anything is made of it.

@@ -1,5 +1,5 @@
-//! The controller's configuration file, which says where projects are, also to the command line; and why a configuration is refused.
-//! Each message names the setting, the file where there is one, and the fix.
+//! The controller's configuration file, which says where projects are, also to the command line; and why a configuration is
+//! refused. Each message names the setting, the file where there is one, and the fix.
 
 mod address;
 mod file;
