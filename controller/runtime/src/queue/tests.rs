@@ -346,7 +346,7 @@ async fn progress_of_many_comes_one_after_the_other_and_what_is_urgent_at_once()
     // Later they are few again.
     bench.at(60);
     bench.queue.add_progress(parse("p/0"), bench.now);
-    assert_eq!(due(&bench), Some(Duration::from_secs(60) + PROGRESS));
+    assert_eq!(due(&bench), Some(Duration::from_mins(1) + PROGRESS));
     bench.add("p/0");
     assert_eq!(bench.drain(), ["p/0"]);
 }
