@@ -1,4 +1,4 @@
-//! Reading: the hub's objects of ours, and what stands behind them. Every answer is live.
+//! Reading: the hub's objects of ours, and what owns them. Every answer is live.
 
 use std::collections::{BTreeMap, BTreeSet};
 

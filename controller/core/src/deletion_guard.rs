@@ -3,7 +3,7 @@
 //!
 //! Every difference counts, not only the first after a list: before a delete that the guard counts, the runtime tallies the
 //! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
-//! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::DeletionGuard::Unless`]) and
+//! opens nothing for a large one after it. What a user did is confirmed by proofs ([`crate::plan::DeletionGuard::Unless`]) and
 //! never asked about, and neither is [`crate::plan::DeletionGuard::Exempt`].
 //!
 //! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.

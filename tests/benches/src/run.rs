@@ -1,4 +1,4 @@
-//! A run of a benchmark: what it is told, and what becomes of its figures.
+//! A run of a benchmark: its arguments, and what becomes of its values.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What nobody should do and somebody does: providers that flap or fight, stamps that are taken off,
+//! What no client should do and some do: providers that flap or fight, stamps that are taken off,
 //! a claim that is there before its Instance.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The deletion guard on mass deletion: what would go at the first difference after a start stays until somebody releases
+//! The deletion guard on mass deletion: what would go at the first difference after a start stays until an operator releases
 //! it.
 
 use anyhow::{Context, Result, ensure};

@@ -2,7 +2,7 @@
 //!
 //! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a reconcile.
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
-//! - Nothing here needs another plane: a cell runs what it was told while everything above it is unreachable.
+//! - Nothing here needs another plane: a cell runs what it was given while everything above it is unreachable.
 
 mod networks;
 mod progress;

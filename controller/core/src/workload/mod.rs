@@ -6,7 +6,7 @@
 //! - A Network that is missing, a binding that is lost and a name that cannot be hold what grows, and nothing else
 //!   ([`crate::growth`]): what takes away or mends goes on.
 //!
-//! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
+//! The runtime enqueues a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
 //! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
 //!
 //! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/02-names-and-conflicts.md` and

@@ -1,4 +1,4 @@
-//! What the reconcilers of a cell share beside the context: who the cell is, and what it was told by planes that it does
+//! What the reconcilers of a cell share beside the context: who the cell is, and what planes answered that it does
 //! not watch.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is

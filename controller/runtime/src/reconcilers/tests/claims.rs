@@ -1,4 +1,4 @@
-//! Whom a claim enqueues.
+//! Which keys a claim enqueues.
 
 use super::*;
 use crate::cell::testing::cell;

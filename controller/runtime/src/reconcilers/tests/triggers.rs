@@ -1,4 +1,4 @@
-//! Whom events of a cell enqueue: those whom they concern, however many others there are.
+//! Which keys events of a cell enqueue: those that they concern, however many others there are.
 
 use std::time::Duration;
 
