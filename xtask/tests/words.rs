@@ -1,7 +1,7 @@
 //! Docs and texts that people read use the field's terms: subject, verb, object, and the word that Kubernetes has.
 //!
 //! The table has words that popcell does not use, each with the word to use. It is held against the pages in `docs`, the
-//! README, the help of the command line, and string literals of the programs that reach
+//! README, the help of the command line, the heads of all modules (`//!`), and string literals of the programs that reach
 //! people: conditions, messages, logs, metrics. A line that quotes another program's text has [`QUOTED`] beside it, or its
 //! text stands in [`ALLOWED`].
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -80,6 +80,17 @@ const PROGRAMS: [&str; 7] = [
     "webhook/server/src",
 ];
 
+/// Folders whose modules say at their head what they are for.
+const SOURCES: [&str; 7] = [
+    "cli",
+    "controller",
+    "fuzz",
+    "interpreter-wasm",
+    "tests",
+    "webhook",
+    "xtask",
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -91,7 +102,8 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                // What cargo builds has heads of others.
+                folders.extend((!path.ends_with("target")).then_some(path));
             } else if path.extension().is_some_and(|extension| extension == ending) {
                 found.push(path);
             }
@@ -242,6 +254,21 @@ fn messages_use_the_words_of_the_field() {
                     found.extend(complaints(&name, number, &literal));
                 }
             }
+        }
+    }
+    assert_none(&found);
+}
+
+#[test]
+fn heads_of_modules_use_the_words_of_the_field() {
+    let root = root();
+    let mut found = Vec::new();
+    for path in SOURCES.iter().flat_map(|folder| files(&root.join(folder), "rs")) {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        let head: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
+        for (number, line) in prose(&head.join("\n")) {
+            found.extend(complaints(&name, number, &line));
         }
     }
     assert_none(&found);

@@ -1,4 +1,4 @@
-//! One POST of a question, and its answer; and questions about a minimal object, to see whether anybody answers for a kind.
+//! One POST of a question, and its answer; and questions about a minimal object, to see whether a server answers for a kind.
 
 use std::time::Duration;
 

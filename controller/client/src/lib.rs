@@ -1,6 +1,6 @@
 //! The way to control planes, for the controller and the command line: where each one is ([`config`], [`project_url`]), how it
 //! is reached ([`Transport`], [`Tokens`]), which answers say that an object is not there ([`absent`]), and whether live answers
-//! prove what a delete rests on ([`prove`]).
+//! prove what a delete depends on ([`prove`]).
 //!
 //! Nothing here decides anything about objects: that is popcell-core's.
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@
 //! and what was refused meanwhile must have its turn.
 //!
 //! Invariants: no request begins with a token that left its file more than [`LOOK`] ago; a file that cannot be used changes
-//! nothing; of another token are told those alone whose server refused the one before.
+//! nothing; another token is reported only to those whose server refused the one before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 //!
 //! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
 //! everything. So a hub namespace says it itself ([`annotations::UPSTREAM_SERVER_UID`]), and what it holds is deleted only
-//! on the word of that server. One that does not say is stamped while its Namespace lives there.
+//! because of an answer of that server. One that does not say is stamped while its Namespace lives there.
 //!
 //! Why: `docs/decisions/14-orphans.md`.
 

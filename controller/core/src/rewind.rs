@@ -1,7 +1,7 @@
 //! Versions that go back: a server whose etcd was restored from a backup, or another server behind the same address.
 //!
 //! API servers promise that the resourceVersions of one kind are ordered numbers (KEP-5504), and that a generation only grows
-//! while an object lives. What breaks either is not the server that it was: it is relisted, and what rests on it is not
+//! while an object lives. What breaks either is not the server that it was: it is relisted, and what depends on it is not
 //! deleted ([`crate::deletion_guard::DeletionGuards::rewound`]).
 
 use std::time::Duration;

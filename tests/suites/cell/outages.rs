@@ -1,4 +1,4 @@
-//! Cells that do not reach the hub, projects, or either: what runs goes on, and what was missed is made up for.
+//! Cells that do not reach the hub, projects, or either: running workloads are unaffected, and what was missed is made up for.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What somebody can do who holds the identity of one cell: nothing to what is others'.
+//! What a client can do that holds the identity of one cell: nothing to what is others'.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

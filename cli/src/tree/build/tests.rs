@@ -1,4 +1,4 @@
-//! An environment where everything runs, and what is told of it as a whole.
+//! An environment where everything runs, and what is reported of it as a whole.
 
 mod edges;
 

@@ -1,4 +1,4 @@
-//! What is sent while a file changes, and who is told.
+//! What is sent while a file changes, and who is notified.
 
 use tempfile::TempDir;
 use tokio::time::{advance, timeout};

@@ -5,7 +5,7 @@
 //!   the same Workload. One of another uid goes only on proof that this one is the living one.
 //! - A WorkloadDeployment that is finalising deletes what was made for its own uid and nothing else.
 //! - One that no Workload asks for is carried only to a city that the project has a usable LocationBinding of. Without
-//!   one, what runs goes on, and may become less.
+//!   one, running workloads are unaffected, and may become fewer.
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
 //! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of

@@ -1,4 +1,4 @@
-//! Plans carried out against a server that answers as it is told.
+//! Plans carried out against a server that answers as a test sets it up.
 
 mod deletion_guard;
 mod failures;

@@ -1,6 +1,6 @@
 //! The Lease without requests or clock: time is an argument.
 //!
-//! [`Machine::step`] says what to do; what came of it is told by [`Machine::read`], [`Machine::written`],
+//! [`Machine::step`] says what to do; what came of it is passed to [`Machine::read`], [`Machine::written`],
 //! [`Machine::conflict`] or [`Machine::failed`].
 
 use std::time::Duration;

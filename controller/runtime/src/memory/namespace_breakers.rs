@@ -1,5 +1,5 @@
 //! Requests that are not retried yet: one circuit breaker for each namespace, kind and verb, and the rest that a single
-//! object was told to take.
+//! object has to take.
 //!
 //! A namespace may accept no objects of a kind: it is terminating, a right is missing, a webhook of it fails or is slow, its
 //! quota is used up. Each object backs off by itself ([`crate::queue::Backoff`]), but hundreds of them ask often all the

@@ -1,6 +1,6 @@
 //! Statuses that a server rejects: what they would say cannot be seen, and neither can why, so an Event says it.
 //!
-//! Invariants: an object is told of one cause once, however often the write is retried and however long that lasts; of no
+//! Invariants: an object gets an Event of one cause once, however often the write is retried and however long that lasts; of no
 //! more than [`CAUSES`], since whoever refuses chooses the words; and again only where the status was accepted in between
 //! and the last Event is older than [`AGAIN`], so that a policy which comes and goes makes no flood.
 

@@ -1,8 +1,8 @@
 //! What is known of one kind on one plane.
 //!
 //! Invariants: what is kept is text, and whoever reads it gets a view of its own, decoded as far as that is looked at;
-//! `known` from the end of a full list until the watch breaks, not longer; what is told as changed is in the
-//! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
+//! `known` from the end of a full list until the watch breaks, not longer; what is reported as changed is in the
+//! store before it is reported; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
 //! older than our own last write ([`WriteOverlay`]).
 
 mod drift_check;

@@ -1,4 +1,4 @@
-//! Passes of many keys whose deletes the deletion guard holds, and what a reconcile says of its end.
+//! Reconciles of many keys whose deletes the deletion guard holds, and what a reconcile says of its end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Each row breaks one thing in a world where everything runs, and expects one reason at the edge that it breaks.
+//! Each row breaks one thing in an environment where everything runs, and expects one reason at the edge that it breaks.
 
 use super::*;
 

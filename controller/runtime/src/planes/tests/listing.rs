@@ -1,4 +1,4 @@
-//! Lists of servers whose objects nobody should make, through the client and into the stores.
+//! Lists of servers whose objects no client should make, through the client and into the stores.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Whom events of a cell enqueue: those whom they concern, however many others there are.
+//! Which keys events of a cell enqueue: those that they concern, however many others there are.
 
 use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
 

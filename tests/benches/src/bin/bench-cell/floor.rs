@@ -1,7 +1,7 @@
 //! The least that ordered starts can take: the requests that depend on each other, and nothing between them.
 //!
-//! For each instance: it is created, claimed and granted, its gates go, the provider takes it and tells that it runs, and
-//! that is told. Nobody watches, nobody decides, no copy is made, and nothing else is written.
+//! For each instance: it is created, claimed and granted, its gates go, the provider takes it and reports that it runs,
+//! and that is written. Nothing watches or decides, no copy is made, and nothing else is written.
 
 use std::time::Instant;
 

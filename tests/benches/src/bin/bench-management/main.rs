@@ -5,7 +5,7 @@
 //!   program is the optimised build, reaches projects over TLS, and is the only user of its name on both servers.
 //! - Times are between what this process sends and what its own watches tell it. Objects come one after the other, so
 //!   nothing waits for another of ours.
-//! - Figures are printed and written; nothing fails because a machine is slow.
+//! - Values are printed and written; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 
 mod environment;

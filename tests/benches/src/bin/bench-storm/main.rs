@@ -1,6 +1,6 @@
 //! What a restart of Karmada asks of the webhook: thousands of objects are interpreted again at once.
 //!
-//! While controller-manager, scheduler and agent stand still, every object's status changes in its cell; then all three
+//! While controller-manager, scheduler and agent are stopped, every object's status changes in its cell; then all three
 //! start, and the clock runs until the hub shows every new status and Karmada records every object as Healthy. Karmada
 //! does not repeat a failed InterpretHealth, so a call that is turned away for good would never get there. At the start of
 //! the storm the spec of one more object changes, and a second clock runs until its cell has the change.

@@ -1,10 +1,10 @@
 //! What interpreting costs: our webhook beside Karmada's example webhook, Karmada's Lua, and a webhook that does nothing.
 //!
 //! Invariants
-//! - Every figure comes from this run, and all peers get the same objects from the same client, Karmada's own.
-//! - Peers take turns within each operation and round, and a figure is the median of the rounds: a machine that is
+//! - Every value comes from this run, and all peers get the same objects from the same client, Karmada's own.
+//! - Peers take turns within each operation and round, and a value is the median of the rounds: a machine that is
 //!   slower for a while is slower for all of them.
-//! - Figures are compared with what is required of them, and printed; nothing fails because a machine is slow.
+//! - Values are compared with what is required of them, and printed; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 
 mod client;

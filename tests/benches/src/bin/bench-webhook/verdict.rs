@@ -1,4 +1,4 @@
-//! What is required of the figures.
+//! What is required of the values.
 
 use popcell_protocol::Operation;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! The book of a project's claims: which there are, which are granted, and what each is told next.
+//! The book of a project's claims: which there are, which are granted, and what is reported to each next.
 
 use std::collections::{BTreeMap, HashMap};
 
