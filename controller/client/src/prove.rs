@@ -1,4 +1,4 @@
-//! Which answers say that an object is not there, and whether live answers confirm what a delete rests on, asked right before it
+//! Which answers say that an object is not there, and whether live answers confirm what a delete depends on, asked right before it
 //! is sent (docs/decisions/22-proofs-and-deletion-guard.md).
 
 use std::fmt;

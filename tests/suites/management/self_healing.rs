@@ -1,4 +1,4 @@
-//! What somebody does by hand to our policies in the hub is undone.
+//! What a user does by hand to our policies in the hub is undone.
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::labels;
