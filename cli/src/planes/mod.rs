@@ -1,4 +1,4 @@
-//! API servers, and objects of any kind on them: what we read, and what we write. Every request ends within [`LIMIT`]; nothing
+//! API servers, and objects of any kind on them: what we read, and what we write. Every request ends within `LIMIT`; nothing
 //! is retried.
 
 pub mod karmada;
