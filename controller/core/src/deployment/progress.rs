@@ -17,9 +17,9 @@ use crate::plan::{Action, Patch, Plan};
 pub const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Where many objects have progress to tell, they tell it one after the other, so far apart.
-pub const PROGRESS_EVERY: Duration = Duration::from_millis(10);
+pub const PROGRESS_EVERY: Duration = Duration::from_millis(20);
 /// How long it waits at most, however many there are.
-pub const PROGRESS_AT_MOST: Duration = Duration::from_secs(10);
+pub const PROGRESS_AT_MOST: Duration = Duration::from_secs(20);
 
 /// How long progress waits for more of it where so many objects have some to tell.
 pub fn progress_waits(many: usize) -> Duration {
