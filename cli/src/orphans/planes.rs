@@ -1,4 +1,4 @@
-//! The servers: the hub's objects of ours, what stands behind them, and deleting them, each by itself and only under the proofs of
+//! The servers: the hub's objects of ours, what owns them, and deleting them, each by itself and only under the proofs of
 //! its plan. Every answer is live.
 
 use std::collections::{BTreeMap, BTreeSet};

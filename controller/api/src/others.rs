@@ -1,4 +1,4 @@
-//! Words of other owners' APIs that decisions rest on. Their objects are read and written as text and JSON, so that no field of a
+//! Words of other owners' APIs that decisions depend on. Their objects are read and written as text and JSON, so that no field of a
 //! newer release is lost.
 
 /// Karmada v1.18.

@@ -1,4 +1,4 @@
-//! A run of a benchmark: what it is told, on which machine, and what becomes of its figures.
+//! A run of a benchmark: its arguments, its machine, and where its results go.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `projection-sweep`: projections of a hub namespace that no copy stands behind are deleted, all of them: a list does not
+//! `projection-sweep`: projections of a hub namespace without a copy are deleted, all of them: a list does not
 //! report one by one what it lacks. See [`popcell_core::projection::sweep`].
 
 use std::sync::Arc;

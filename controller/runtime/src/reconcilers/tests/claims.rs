@@ -1,4 +1,4 @@
-//! Whom a claim enqueues, and one whose name another owner holds and gives back.
+//! What a claim enqueues, and one whose name another owner holds and gives back.
 
 use popcell_api::kind::NETWORK_BINDING;
 use popcell_core::plan::Target;

@@ -1,5 +1,5 @@
-//! One owner of many objects that start one after the other, and are replaced one after the other: by popcell, and by whom
-//! it is compared with.
+//! One owner of many objects that start one after the other, and are replaced one after the other: by popcell, and by its
+//! peers.
 
 use std::time::Instant;
 
