@@ -293,7 +293,10 @@ fn post() -> PostParams {
 /// What the server says to a write of an object (plural and name).
 fn answer(what: (&str, &str), result: kube::Result<String>) -> kube::Result<Answer> {
     match result {
-        Ok(_) => Ok(Answer::Done),
+        // Not every success is one of this server's: a proxy may answer with a page.
+        Ok(text) => serde_json::from_str::<TypeMeta>(&text)
+            .map(|_| Answer::Done)
+            .map_err(Error::SerdeError),
         Err(Error::Api(status)) if absent(&status) == Some(what) => Ok(Answer::Gone),
         Err(Error::Api(status)) => Ok(match status.code {
             409 => Answer::Changed(status.message.clone()),
@@ -364,6 +367,11 @@ mod tests {
         }
         assert_eq!(said(409), Answer::Changed("words".to_owned()));
         assert!(matches!(said(422), Answer::Refused { code: 422, .. }));
-        assert_eq!(answer(WHAT, Ok(String::new())).unwrap(), Answer::Done);
+        let done = r#"{ "apiVersion": "v1", "kind": "Status", "status": "Success" }"#;
+        assert_eq!(answer(WHAT, Ok(done.to_owned())).unwrap(), Answer::Done);
+        // The page of a proxy is none.
+        for page in ["", "<html>please log in</html>"] {
+            assert!(answer(WHAT, Ok(page.to_owned())).is_err(), "{page}");
+        }
     }
 }

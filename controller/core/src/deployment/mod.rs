@@ -31,8 +31,8 @@ use crate::sizing;
 use crate::slots;
 pub use networks::{Networks, binding_name, binding_prefix};
 pub use progress::{
-    PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, progress_waits,
-    tells_progress, without_progress,
+    PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, tells_progress,
+    without_progress,
 };
 use rollout::{Instances, Step};
 use status::Hindrance;

@@ -16,16 +16,10 @@ use crate::plan::{Action, Patch, Plan};
 /// How long progress waits for more of it: an Instance among many that start at once takes as long to become Ready.
 pub const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Where many objects have progress to tell, they tell it one after the other, so far apart.
+/// Where many objects of a tenant have progress to tell, they tell it one after the other, so far apart.
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(20);
 /// How long it waits at most, however many there are.
 pub const PROGRESS_AT_MOST: Duration = Duration::from_secs(20);
-
-/// How long progress waits for more of it where so many objects have some to tell.
-pub fn progress_waits(many: usize) -> Duration {
-    let together = PROGRESS_EVERY.saturating_mul(u32::try_from(many).unwrap_or(u32::MAX));
-    together.clamp(PROGRESS, PROGRESS_AT_MOST)
-}
 
 /// Reasons of "on its way".
 const ON_ITS_WAY: [&str; 3] = [
@@ -108,10 +102,11 @@ fn is_progress(old: Option<&Value>, new: &Value) -> bool {
     };
     let number = |status: &Value, field: &str| status.get(field).and_then(Value::as_i64);
     let same = |field: &str| number(old, field) == number(new, field);
-    // A roll takes one Instance away and brings it back in the next moment.
+    // A roll takes one Instance of all away and brings it back in the next moment.
     let updated = number(new, "updatedReplicas").zip(number(new, "desiredReplicas"));
     let rolls = updated.is_some_and(|(updated, desired)| updated < desired);
-    let least = number(old, "readyReplicas").unwrap_or_default() - i64::from(rolls);
+    let takes_one = rolls && number(old, "readyReplicas") == number(old, "desiredReplicas");
+    let least = number(old, "readyReplicas").unwrap_or_default() - i64::from(takes_one);
     if number(new, "readyReplicas").unwrap_or_default() < least
         || !same("observedGeneration")
         || !same("desiredReplicas")
@@ -124,7 +119,7 @@ fn is_progress(old: Option<&Value>, new: &Value) -> bool {
             let old = conditions::find(old, type_);
             old.map_or_else(
                 || starts(new),
-                |old| old == new || goes_on(old, new) || (rolls && lacks_one(new)),
+                |old| old == new || goes_on(old, new) || (rolls && lacks_one(old) && lacks_one(new)),
             )
         })
 }
@@ -140,9 +135,9 @@ fn starts(new: &Value) -> bool {
 }
 
 /// Whether a condition says whether all replicas are ready, of which a roll always lacks one.
-fn lacks_one(new: &Value) -> bool {
-    let on_its_way = text(new, "status") == "True" || ON_ITS_WAY.contains(&text(new, "reason"));
-    text(new, "type") == types::REPLICAS_READY && on_its_way
+fn lacks_one(condition: &Value) -> bool {
+    let on_its_way = text(condition, "status") == "True" || ON_ITS_WAY.contains(&text(condition, "reason"));
+    text(condition, "type") == types::REPLICAS_READY && on_its_way
 }
 
 /// Whether a condition says of the same status another word for "on its way".
@@ -218,6 +213,9 @@ mod tests {
             (of_roll(3, 0, &[some, all]), of_roll(2, 0, &[some, lacks]), true),
             (of_roll(2, 0, &[some, lacks]), of_roll(3, 1, &[some, all]), true),
             (of_roll(3, 0, &[some, all]), of_roll(1, 0, &[some, lacks]), false),
+            // It lacks one already: another has been lost.
+            (of_roll(2, 0, &[some, lacks]), of_roll(1, 0, &[some, lacks]), false),
+            (of_roll(2, 0, &[some, denied]), of_roll(2, 0, &[some, lacks]), false),
             (of_roll(3, 0, &[some, all]), of_roll(2, 0, &[some, denied]), false),
             (of_roll(1, 0, &[some, all]), of_roll(0, 0, &[none, lacks]), false),
             (of_roll(2, 2, &[some, lacks]), of_roll(3, 3, &[some, all]), false),

@@ -1,12 +1,14 @@
-//! How often a key may come: a client that writes whenever we do must not keep a worker busy forever.
+//! How often a key may come: a client that writes whenever we do must not keep a worker busy forever, and many that only tell
+//! of progress must not come all at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use popcell_core::deployment::{PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY};
 use tokio::time::Instant;
 
-use super::Key;
+use super::{Key, Tenant};
 
 /// A pace for each key: so many reconciles at once, then one in a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,32 @@ impl RateLimits {
         };
         let credit = rate_limit.every * rate_limit.burst.saturating_sub(1);
         spent.checked_sub(credit).map_or(now, |due| due.max(now))
+    }
+}
+
+/// Turns of keys that only tell of progress: after [`PROGRESS`], and where many of one tenant do, [`PROGRESS_EVERY`] apart, within
+/// [`PROGRESS_AT_MOST`]. Each tenant has turns of its own: one with many does not delay another.
+#[derive(Debug, Default)]
+pub(super) struct ProgressTurns {
+    next: HashMap<Tenant, Instant>,
+    /// How many are held before those are dropped that are past.
+    room: usize,
+}
+
+impl ProgressTurns {
+    /// When the next turn of a tenant is.
+    pub(super) fn next(&self, tenant: &Tenant, now: Instant) -> Instant {
+        let next = self.next.get(tenant).copied().unwrap_or(now);
+        next.clamp(now + PROGRESS, now + PROGRESS_AT_MOST)
+    }
+
+    /// A key of the tenant has this turn.
+    pub(super) fn take(&mut self, tenant: Tenant, at: Instant, now: Instant) {
+        self.next.insert(tenant, at + PROGRESS_EVERY);
+        if self.next.len() > self.room {
+            self.next.retain(|_, next| *next > now);
+            self.room = 2 * self.next.len() + 64;
+        }
     }
 }
 

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use popcell_core::deployment::{PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY};
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
 use super::Key;
 use super::backoff::Backoff;
 use super::fair_order::{FairOrder, Place};
-use super::rate_limit::{RateLimit, RateLimits};
+use super::rate_limit::{ProgressTurns, RateLimit, RateLimits};
 use crate::duration_histogram::DurationHistogram;
 
 /// How many reconciles may run at once.
@@ -31,7 +30,9 @@ pub enum Urgency {
     AtOnce,
     /// Once what it is about has settled for 100 ms.
     Settled,
-    /// With more of it: [`Queue::add_progress`].
+    /// After 1 s ([`PROGRESS`](popcell_core::deployment::PROGRESS)), or with what comes sooner.
+    Gathered,
+    /// As [`Urgency::Gathered`], and where many keys of a tenant come so, each in its turn: [`Queue::add_progress`].
     Progress,
 }
 
@@ -104,8 +105,7 @@ pub struct Queue {
     waiting: BTreeMap<Place, Arc<Key>>,
     places: u64,
     rate_limits: RateLimits,
-    /// When the next key may come that only tells of progress.
-    next_progress: Option<Instant>,
+    progress_turns: ProgressTurns,
     /// Those whose reconcile runs, and since when.
     running: HashMap<Arc<Key>, Instant>,
     retries: u64,
@@ -132,7 +132,7 @@ impl Queue {
             waiting: BTreeMap::new(),
             places: 0,
             rate_limits: RateLimits::new(rate_limit),
-            next_progress: None,
+            progress_turns: ProgressTurns::default(),
             running: HashMap::new(),
             retries: 0,
             waited: DurationHistogram::default(),
@@ -145,13 +145,12 @@ impl Queue {
         self.add_at(key, now, now);
     }
 
-    /// A reconcile for what only tells of progress: after [`PROGRESS`], and where many keys tell of it, one after the other at
-    /// the pace of [`PROGRESS_EVERY`], within [`PROGRESS_AT_MOST`].
+    /// A reconcile for what only tells of progress: after 1 s, and where many keys of a tenant tell of it, one after the other
+    /// ([`ProgressTurns`]).
     pub fn add_progress(&mut self, key: Key, now: Instant) {
-        let turn = self.next_progress.unwrap_or(now);
-        let at = turn.clamp(now + PROGRESS, now + PROGRESS_AT_MOST);
+        let at = self.progress_turns.next(&key.tenant(), now);
         if !self.is_due_by(&key, at) {
-            self.next_progress = Some(at + PROGRESS_EVERY);
+            self.progress_turns.take(key.tenant(), at, now);
         }
         self.add_at(key, at, now);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
+use popcell_core::deployment::PROGRESS;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
@@ -63,6 +64,7 @@ impl WorkQueue {
             match urgency {
                 Urgency::AtOnce => queue.add(key, now),
                 Urgency::Settled => queue.add_at(key, now + SETTLED, now),
+                Urgency::Gathered => queue.add_at(key, now + PROGRESS, now),
                 Urgency::Progress => queue.add_progress(key, now),
             }
         }

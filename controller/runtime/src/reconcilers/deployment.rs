@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
-use popcell_core::deployment::{self, Networks};
+use popcell_core::deployment::{self, Networks, PROGRESS};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, Plan, Plane};
@@ -67,20 +67,15 @@ impl Deployment {
         lock(&self.progress)
     }
 
-    /// What only tells of progress waits for more of it, and not longer than [`deployment::progress_waits`]; its event has waited
-    /// as long.
+    /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`], whichever event led to it.
     fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
         let address = (key.namespace.clone(), key.name.clone());
         if !deployment::tells_progress(deployment, &plan) {
             self.progress().remove(&address);
             return plan;
         }
-        let (since, many) = {
-            let mut progress = self.progress();
-            let since = *progress.entry(address).or_insert_with(Instant::now);
-            (since, progress.len())
-        };
-        let left = deployment::progress_waits(many).saturating_sub(since.elapsed());
+        let since = *self.progress().entry(address).or_insert_with(Instant::now);
+        let left = PROGRESS.saturating_sub(since.elapsed());
         if left.is_zero() {
             return plan;
         }
@@ -217,7 +212,12 @@ impl Reconciler for Deployment {
                     && slots::deployment_of(now.name()).is_some()
                     && deployment::is_on_its_way(before.as_deref(), now) =>
             {
-                Urgency::Progress
+                // One that another client has made holds the name of a slot.
+                if owner_of(now).is_some() {
+                    Urgency::Progress
+                } else {
+                    Urgency::Gathered
+                }
             }
             _ => Urgency::AtOnce,
         }

@@ -137,7 +137,7 @@ impl Reconciler for Instance {
             (kind::RESOURCE_CLAIM, _) => !claim::is_answered(now),
             _ => false,
         };
-        if waits { Urgency::Progress } else { Urgency::AtOnce }
+        if waits { Urgency::Gathered } else { Urgency::AtOnce }
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {

@@ -122,9 +122,10 @@ async fn a_part_of_a_network_enqueues_those_whose_bindings_lead_to_it() {
 #[tokio::test]
 async fn only_what_lets_nothing_go_on_waits_for_more() {
     let fixture = bench().await;
-    let (none, soon, later) = (Urgency::AtOnce, Urgency::Settled, Urgency::Progress);
+    let (none, soon, gather, later) = (Urgency::AtOnce, Urgency::Settled, Urgency::Gathered, Urgency::Progress);
     let with = |change: &dyn Fn(&mut Value)| {
         let mut one = instance("web-0", Some("uid-web"));
+        one["metadata"]["labels"]["compute.datumapis.com/workload-deployment-name"] = json!("web");
         one["spec"] = json!({ "controller": { "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] } });
         one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending" }] });
         change(&mut one);
@@ -141,16 +142,22 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
     for (what, before, now, waits) in [
         ("born", None, with(&|_| {}), [later, none, later]),
         (
+            "made by another client",
+            None,
+            with(&|one| one["metadata"]["labels"] = json!({})),
+            [gather, none, later],
+        ),
+        (
             "taken by its provider",
             waiting(),
             with(&|one| one["metadata"]["finalizers"] = json!(["p"])),
-            [later, later, later],
+            [later, gather, later],
         ),
         (
             "without gates",
             waiting(),
             with(&|one| one["spec"]["controller"]["schedulingGates"] = json!([])),
-            [later, later, later],
+            [later, gather, later],
         ),
         (
             "on its way",
@@ -182,7 +189,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
             "without a label",
             waiting(),
             with(&|one| one["metadata"]["labels"] = json!({})),
-            [none, later, soon],
+            [none, gather, soon],
         ),
     ] {
         let change = Change::Applied { before, now };
