@@ -25,8 +25,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Members without a city and without a controller, for the test that runs cells itself.
-pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Cells that single tests run (see [`crate::spare_cell`]).
+const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -43,6 +43,8 @@ pub(crate) struct Environment {
     pub(crate) to_projects: [FaultProxy; 2],
     /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
     pub(crate) quota: Mutex<Quota>,
+    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare_cell::CITY`].
+    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -100,6 +102,7 @@ impl Shared for Environment {
             to_hub,
             to_projects,
             quota: Mutex::new(quota),
+            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,

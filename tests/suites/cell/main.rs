@@ -5,6 +5,7 @@ mod churn;
 mod definitions;
 mod end_to_end;
 mod environment;
+mod identity;
 mod isolation;
 mod misuse;
 mod outages;
@@ -14,6 +15,7 @@ mod quota;
 mod replaced;
 mod rollout;
 mod single;
+mod spare_cell;
 mod tree;
 mod upgrade;
 
@@ -54,6 +56,7 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
 fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
+        .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
         .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::restored)

@@ -36,6 +36,7 @@ fn main() -> anyhow::Result<ExitCode> {
 #[rustfmt::skip]
 fn workloads(suite: Suite<Environment>) -> Suite<Environment> {
     suite
+        .test("cities::a_city_that_loses_its_only_cell_says_so", Beside, cities::loses_its_cell)
         .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, projects::apart)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
         .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
