@@ -34,7 +34,7 @@ async fn real(tenant: &Tenant) -> Result<Vec<String>> {
     Ok(all)
 }
 
-fn is_told(one: &DynamicObject) -> Result<()> {
+fn is_reported(one: &DynamicObject) -> Result<()> {
     says(one, "QuotaGranted", "False", "QuotaMisconfigured")?;
     let message = read::condition(one, "QuotaGranted")?["message"].to_string();
     ensure!(
@@ -78,8 +78,8 @@ async fn other_cell(environment: &Environment, tenant: &Tenant, cluster: &'stati
 
 async fn writes_nothing(tenant: &Tenant, spare: &Spare) -> Result<()> {
     tenant.deploy("far", &[CITY], 1, |_| {}).await?;
-    tenant.instance(&spare.plane, "far-us-lhr-0", is_told).await?;
-    // Users are told too: what a WorkloadDeployment says, Karmada brings.
+    tenant.instance(&spare.plane, "far-us-lhr-0", is_reported).await?;
+    // The project shows it: Karmada carries the status of a WorkloadDeployment.
     tenant
         .in_project(WORKLOAD_DEPLOYMENT, "far-us-lhr", |one| {
             says(one, "Available", "False", "PendingQuota")?;
@@ -121,7 +121,7 @@ async fn writes_nothing(tenant: &Tenant, spare: &Spare) -> Result<()> {
     .await?;
     spare.plane.delete(INSTANCE, Some(&tenant.below), real_cell).await?;
     ensure!(spare.writes() == 0, "it has asked for {} changes", spare.writes());
-    ensure!(spare.tells(SILENT) >= 1, "its log does not tell");
+    ensure!(spare.tells(SILENT) >= 1, "it is not in its log");
     // It runs what it has, as while the hub is unreachable.
     let (code, body) = spare.controller.health("/readyz").await?;
     ensure!(code == 200, "/readyz answers {code}: {body}");

@@ -57,7 +57,9 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
 fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
+        .test("copies::a_copy_that_is_deleted_by_hand_is_recreated", Beside, misuse::copy_deleted)
         .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
+        .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
