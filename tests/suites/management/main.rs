@@ -8,6 +8,7 @@ mod conflicts;
 mod environment;
 mod handover;
 mod idle;
+mod namespaces;
 mod outages;
 mod projections;
 mod projects;
@@ -15,6 +16,7 @@ mod quotas;
 mod self_healing;
 mod single;
 mod starts;
+mod takeover;
 mod unusual_deletions;
 mod waiting;
 mod writers;
@@ -57,12 +59,15 @@ fn hub(suite: Suite<Environment>) -> Suite<Environment> {
         .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
         .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("writers::instances_are_written_by_us_and_named_users_only", Beside, writers::ours_only)
+        .test("takeover::objects_of_upstream_are_stamped_and_nothing_is_recreated", Beside, takeover::stamped)
+        .test("takeover::what_is_of_others_is_kept", Beside, takeover::foreign)
 }
 
 #[rustfmt::skip]
 fn projects(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
+        .test("namespaces::a_recreated_namespace_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
 #[rustfmt::skip]
