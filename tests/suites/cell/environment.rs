@@ -2,6 +2,7 @@
 //! controllers of the management plane and of both cells as the users that the manifests describe, and stand-ins for the
 //! provider, network services and quota.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -25,8 +26,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Members without a city and without a controller, for the test that runs cells itself.
-pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Cells that single tests run (see [`crate::spare_cell`]).
+const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -41,8 +42,12 @@ pub(crate) struct Environment {
     pub(crate) to_hub: [FaultProxy; 2],
     /// Between the controller of each cell and the gateway.
     pub(crate) to_projects: [FaultProxy; 2],
+    /// Files with the token of each cell for projects.
+    pub(crate) tokens: [PathBuf; 2],
     /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
     pub(crate) quota: Mutex<Quota>,
+    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare_cell::CITY`].
+    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -84,10 +89,12 @@ impl Shared for Environment {
         let to_hub = [to_hub(&lab, DFW).await?, to_hub(&lab, ORD).await?];
         let anybody = gateway.kubeconfig(files.path(), None)?;
         let to_projects = [FaultProxy::start(&anybody).await?, FaultProxy::start(&anybody).await?];
+        let tokens = CELLS.map(|(name, _)| files.path().join(format!("token-of-{name}")));
         let mut cells = Vec::new();
         for (index, (name, _)) in CELLS.iter().enumerate() {
             let hub = to_hub[index].kubeconfig(files.path(), &format!("hub-of-{name}"))?;
-            let user = json!({ "token": users::cell(name) });
+            put_token(&tokens[index], &users::cell(name))?;
+            let user = json!({ "tokenFile": tokens[index] });
             let milo = to_projects[index].kubeconfig_of(files.path(), &format!("projects-of-{name}"), &user)?;
             let home = users::at_home(&lab, name, manifests::CELL, files.path()).await?;
             let spec = ControllerSpec::cell(&home, name, &hub, &milo);
@@ -99,7 +106,9 @@ impl Shared for Environment {
             cells,
             to_hub,
             to_projects,
+            tokens,
             quota: Mutex::new(quota),
+            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,
@@ -132,6 +141,11 @@ impl Shared for Environment {
 /// To the hub as the user of a cell.
 pub(crate) async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
     FaultProxy::start(&users::of_cell(lab, name).await?).await
+}
+
+/// Puts a token where a cell looks for it.
+pub(crate) fn put_token(file: &Path, token: &str) -> Result<()> {
+    std::fs::write(file, token).with_context(|| format!("failed to write {}", file.display()))
 }
 
 /// Names of the cells that have a user on the hub and in projects.

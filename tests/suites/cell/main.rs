@@ -5,6 +5,7 @@ mod churn;
 mod definitions;
 mod end_to_end;
 mod environment;
+mod identity;
 mod isolation;
 mod misuse;
 mod outages;
@@ -14,6 +15,8 @@ mod quota;
 mod replaced;
 mod rollout;
 mod single;
+mod spare_cell;
+mod token;
 mod tree;
 mod upgrade;
 
@@ -54,8 +57,12 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
 fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
+        .test("copies::a_copy_that_is_deleted_by_hand_is_recreated", Beside, misuse::copy_deleted)
+        .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
+        .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
+        .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
         .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::restored)
         .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
 }
@@ -67,6 +74,7 @@ fn outages(suite: Suite<Environment>) -> Suite<Environment> {
         .test("outages::without_hub_and_project_a_lost_instance_is_recreated", Alone, outages::both_away)
         .test("upgrade::what_upstream_left_is_taken_over_as_it_runs", Alone, upgrade::taken_over)
         .test("churn::killed_at_random_moments_the_right_state_comes", Alone, churn::killed)
+        .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, outages::restarted)
         .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, outages::deleted_meanwhile)
         .test("isolation::killed_in_the_middle_of_a_roll_it_continues", Alone, isolation::killed)
         .test("isolation::a_minute_without_a_writing_request", Alone, isolation::idle)

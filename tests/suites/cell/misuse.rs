@@ -1,4 +1,4 @@
-//! Providers that flap or fight, and stamps that are taken off.
+//! Providers that flap or fight, and what hands take off: stamps, and copies on the hub.
 
 use std::time::Duration;
 
@@ -133,4 +133,18 @@ pub(crate) async fn stamps_taken_off(environment: &Environment, namespace: &str)
     tenant.ready("web", 1).await?;
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn copy_deleted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    tenant.runs("web", CITY, 1).await?;
+    let copy = tenant.in_hub(INSTANCE, NAME, read::is_ready).await?;
+    tenant.hub.delete(INSTANCE, Some(&tenant.below), NAME).await?;
+    tenant
+        .in_hub(INSTANCE, NAME, |other| {
+            ensure!(read::uid(other) != read::uid(&copy), "it is the same");
+            read::is_ready(other)
+        })
+        .await?;
+    tenant.clean("web").await
 }

@@ -1,6 +1,7 @@
-//! Cells that do not reach the hub, projects, or either: running workloads are unaffected, and what was missed is made up for.
+//! Cells that do not reach the hub, projects, or either, and a restart of Karmada: running workloads are unaffected, and what was
+//! missed is made up for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
@@ -10,6 +11,7 @@ use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::{gone, names_in, uids_in};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
@@ -18,6 +20,14 @@ use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
+
+/// All of Karmada that carries anything between hub and cells.
+const KARMADA: [&str; 4] = [
+    "karmada-controller-manager",
+    "karmada-scheduler",
+    "karmada-webhook",
+    "karmada-agent-ord",
+];
 
 /// What may not change on the planes that the cell does not reach.
 #[derive(Debug, PartialEq)]
@@ -165,6 +175,52 @@ pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Res
     let now = Afar::of(&tenant).await?;
     ensure!(now == afar, "{now:?}, not {afar:?}");
     Ok(())
+}
+
+pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
+    tenant.runs("web", &["DFW", "ORD"], 3).await?;
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut look = async || -> Result<usize> {
+        for cell in &cells {
+            for (name, uid) in tenant.instances(cell).await? {
+                seen.entry(name).or_default().insert(uid);
+            }
+        }
+        ensure!(
+            seen.values().all(|uids| uids.len() <= 2),
+            "one was replaced twice: {seen:?}"
+        );
+        Ok(seen.values().filter(|uids| uids.len() == 2).count())
+    };
+    look().await?;
+    // Its Instances start slowly: Karmada goes in the middle of it.
+    let slow = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z", START_SECONDS: "3" });
+    let template = json!({ "template": { "metadata": { "annotations": slow } } });
+    tenant.edit("web", &template).await?;
+    eventually("the roll has begun", SOON, async || {
+        ensure!(look().await? >= 1, "none is replaced");
+        Ok(())
+    })
+    .await?;
+    for program in KARMADA {
+        environment.lab.kill(program).await?;
+    }
+    let replaced = look().await?;
+    ensure!(replaced < 6, "the roll was over before Karmada went");
+    for program in KARMADA {
+        environment.lab.start_process(program).await?;
+    }
+    eventually("every instance is another", SOON, async || {
+        let replaced = look().await?;
+        ensure!(replaced == 6, "{replaced} are replaced");
+        Ok(())
+    })
+    .await?;
+    tenant.ready("web", 6).await?;
+    always("none is replaced twice", WATCHED, async || look().await.map(|_| ())).await?;
+    tenant.clean("web").await
 }
 
 /// The hub, for Karmada and for the cell.

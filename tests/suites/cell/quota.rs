@@ -1,15 +1,15 @@
-//! A project that refuses claims, beside one that goes on; and a full budget.
+//! A project that refuses claims, beside one that goes on; a budget that two cells share, and a full one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::{self, condition, says};
-use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::Budget;
 use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
 use serde_json::json;
@@ -160,6 +160,54 @@ async fn reported(cell: &Plane, tenant: &Tenant, names: &BTreeSet<String>, reaso
         Ok(())
     })
     .await
+}
+
+/// Instances of the tenant that run in these cells.
+async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
+    let mut running = 0;
+    for cell in cells {
+        for one in cell.list(INSTANCE, Some(&tenant.below), "").await? {
+            running += usize::from(read::is_ready(&one).is_ok());
+        }
+    }
+    Ok(running)
+}
+
+/// What waits says so in the project, and starts when others shrink.
+pub(crate) async fn shared(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
+    quota.set_budget(Budget::instances(3));
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    eventually("three run and one waits", SOON, async || {
+        let running = running(&tenant, &cells).await?;
+        ensure!(running == 3, "{running} run");
+        Ok(())
+    })
+    .await?;
+    // The project shows which one waits, and why.
+    let waiting = eventually("one of the two cities reports that it waits", SOON, async || {
+        for city in ["dfw", "ord"] {
+            let name = format!("web-us-{city}");
+            let namespace = Some(tenant.namespace.as_str());
+            let deployment = tenant.project.expect(WORKLOAD_DEPLOYMENT, namespace, &name).await?;
+            let instance = tenant.project.get(INSTANCE, namespace, &format!("{name}-1")).await?;
+            if let (Ok(()), Some(instance)) = (says(&deployment, "ReplicasReady", "False", "QuotaExceeded"), instance) {
+                says(&instance, "Ready", "False", "PendingQuota")?;
+                return Ok(city);
+            }
+        }
+        bail!("neither does")
+    })
+    .await?;
+    let other = if waiting == "dfw" { ["DFW"] } else { ["ORD"] };
+    tenant.scale("web", &other, 2).await?;
+    tenant.ready("web", 2).await?;
+    let audit = quota.audit();
+    ensure!(audit.most.instances <= 3, "{audit:?}");
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
 }
 
 /// A budget that two cells share.

@@ -8,20 +8,15 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::names::REMOVED_CELLS;
 use popcell_api::{annotations, labels};
-use popcell_suites::definitions::cell;
 use popcell_suites::environment::SOON;
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::{gone, ran, with_city};
-use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind, NAMESPACE};
-use popcell_test_support::stand_ins::{Networks, Pace, Provider};
-use popcell_test_support::{
-    Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, Lab, Plane, always, artifacts, eventually,
-    manifests, objects, users,
-};
+use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind};
+use popcell_test_support::{Plane, always, artifacts, eventually, objects, users};
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::environment::{Environment, P1, SPARES, WATCHED, refused_nothing, to_hub};
+use crate::environment::{Environment, P1, WATCHED};
+use crate::spare_cell::{CITY, Spare};
 use popcell_suites::tenant::Tenant;
 
 const NAMES: [&str; 2] = ["web-us-lhr-0", "web-us-lhr-1"];
@@ -30,103 +25,6 @@ const HELD: &str = "popcell.test/held";
 const OUT: &str = "was removed from the hub by `popcell cell remove`";
 /// Long enough for Karmada to say that a cluster does not answer.
 const NOT_READY: Duration = Duration::from_mins(3);
-
-/// The city of spare cells, which no other client serves.
-const CITY: &str = "LHR";
-
-struct Spare {
-    name: &'static str,
-    /// Uid of its kube-system.
-    uid: String,
-    plane: Plane,
-    controller: Controller,
-    /// Between its controller and its own server.
-    to_home: FaultProxy,
-    /// While its server is unreachable.
-    away: Option<Injected>,
-    /// Between its controller and the hub, and between it and projects: nothing else passes here.
-    to_others: [FaultProxy; 2],
-    // Held: they end with their values.
-    _stand_ins: (Provider, Networks),
-    _files: TempDir,
-}
-
-impl Spare {
-    /// Runs the controller of the member, and what else a cell of the city has.
-    async fn start(environment: &Environment, name: &'static str) -> Result<Self> {
-        let (lab, plane) = (&environment.lab, environment.lab.plane(name).await?);
-        cell(&plane, CITY).await?;
-        let stand_ins = (
-            Provider::start(plane.client(), Pace::INSTANT),
-            Networks::start(plane.client()),
-        );
-        let files = tempfile::tempdir().context("failed to make a directory")?;
-        let milo = environment.gateway.kubeconfig(files.path(), Some(&users::cell(name)))?;
-        let to_others = [to_hub(lab, name).await?, FaultProxy::start(&milo).await?];
-        let to_home = FaultProxy::start(&users::at_home(lab, name, manifests::CELL, files.path()).await?).await?;
-        let [home, hub, milo]: [PathBuf; 3] = [
-            to_home.kubeconfig(files.path(), "home")?,
-            to_others[0].kubeconfig(files.path(), "hub")?,
-            to_others[1].kubeconfig(files.path(), "projects")?,
-        ];
-        let controller = Controller::start(ControllerSpec::cell(&home, name, &hub, &milo)).await?;
-        let uid = read::uid(&plane.expect(NAMESPACE, None, "kube-system").await?);
-        Ok(Self {
-            name,
-            uid,
-            plane,
-            controller,
-            to_home,
-            away: None,
-            to_others,
-            _stand_ins: stand_ins,
-            _files: files,
-        })
-    }
-
-    /// Ends its server without warning; its controller is left to see how hub and projects go on.
-    async fn dies(&mut self, lab: &Lab) -> Result<()> {
-        self.away = Some(self.to_home.inject(Fault::HungUp, |_| true));
-        let [server, manager] = self.processes();
-        lab.kill(&manager).await?;
-        lab.kill(&server).await
-    }
-
-    /// Starts its server. One that starts knows no rights for a moment and refuses everything: the controller finds it when
-    /// it serves.
-    async fn comes_back(&mut self, lab: &Lab) -> Result<()> {
-        for process in self.processes() {
-            lab.start_process(&process).await?;
-        }
-        self.away = None;
-        Ok(())
-    }
-
-    fn processes(&self) -> [String; 2] {
-        ["kube-apiserver", "kube-controller-manager"].map(|name| format!("{name}-{}", self.name))
-    }
-
-    /// How often it has asked the hub or a project for a change, in whatever way it was answered.
-    fn writes(&self) -> u64 {
-        self.to_others.iter().map(|way| way.count(Asked::writes)).sum()
-    }
-
-    /// What its log tells, line by line, that contains this text.
-    fn tells(&self, text: &str) -> usize {
-        self.controller.log().lines().filter(|line| line.contains(text)).count()
-    }
-
-    /// What a failure should show of it.
-    fn last_words(&self) -> String {
-        format!("cell {} wrote:\n{}", self.name, self.controller.last_words())
-    }
-
-    /// Ends it well, if it was a good one.
-    fn end(mut self) -> Result<()> {
-        refused_nothing(&self.controller)?;
-        self.controller.end()
-    }
-}
 
 /// A user with the rights that docs/operations.md names for the command, and no others.
 async fn operator(environment: &Environment, hub: &Plane) -> Result<PathBuf> {
@@ -199,11 +97,12 @@ async fn has(tenant: &Tenant, cell: &Spare, instances: &[&str]) -> Result<()> {
 }
 
 pub(crate) async fn by_another(environment: &Environment, namespace: &str) -> Result<()> {
+    let spares = environment.spares.lock().await;
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.project.apply(&objects::location_binding(CITY)).await?;
-    let [old, new] = SPARES;
-    let mut old = Spare::start(environment, old).await?;
-    let new = Spare::start(environment, new).await?;
+    let [old, new] = *spares;
+    let mut old = Spare::start(environment, old, old).await?;
+    let new = Spare::start(environment, new, new).await?;
     let story = story(environment, &tenant, &mut old, &new).await;
     story.with_context(|| format!("{}\n\n{}", old.last_words(), new.last_words()))?;
     new.end()?;

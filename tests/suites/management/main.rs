@@ -8,12 +8,15 @@ mod conflicts;
 mod environment;
 mod handover;
 mod idle;
+mod namespaces;
 mod outages;
 mod projections;
 mod projects;
 mod quotas;
 mod self_healing;
 mod single;
+mod starts;
+mod takeover;
 mod unusual_deletions;
 mod waiting;
 mod writers;
@@ -36,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
 #[rustfmt::skip]
 fn workloads(suite: Suite<Environment>) -> Suite<Environment> {
     suite
+        .test("cities::a_city_that_loses_its_only_cell_says_so", Beside, cities::loses_its_cell)
         .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, projects::apart)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
         .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
@@ -55,12 +59,15 @@ fn hub(suite: Suite<Environment>) -> Suite<Environment> {
         .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
         .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("writers::instances_are_written_by_us_and_named_users_only", Beside, writers::ours_only)
+        .test("takeover::objects_of_upstream_are_stamped_and_nothing_is_recreated", Beside, takeover::stamped)
+        .test("takeover::what_is_of_others_is_kept", Beside, takeover::foreign)
 }
 
 #[rustfmt::skip]
 fn projects(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
+        .test("namespaces::a_recreated_namespace_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
 #[rustfmt::skip]
@@ -76,5 +83,7 @@ fn processes(suite: Suite<Environment>) -> Suite<Environment> {
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
         .test("handover::a_leader_that_is_cut_off_writes_no_more_and_ends", Alone, handover::cut_off_from_all)
         .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
+        .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
+        .test("starts::orphans_are_deleted_when_the_flag_says_so", Alone, starts::reclaiming)
         .test("idle::a_minute_without_a_request", Alone, idle::quiet)
 }

@@ -9,6 +9,7 @@ mod caller;
 mod route;
 mod servers;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ const LARGEST_BODY: usize = 4 << 20;
 pub struct Gateway {
     url: String,
     open: watch::Sender<bool>,
+    revoked: watch::Sender<BTreeSet<String>>,
     server: JoinHandle<()>,
 }
 
@@ -47,6 +49,7 @@ pub struct Gateway {
 struct Shared {
     servers: Arc<Servers>,
     open: watch::Receiver<bool>,
+    revoked: watch::Receiver<BTreeSet<String>>,
 }
 
 impl Gateway {
@@ -71,9 +74,11 @@ impl Gateway {
             .local_addr()
             .context("failed to learn the gateway's own address")?;
         let (open, is_open) = watch::channel(true);
+        let (revoked, is_revoked) = watch::channel(BTreeSet::new());
         let shared = Shared {
             servers: Arc::new(servers),
             open: is_open,
+            revoked: is_revoked,
         };
         let router = Router::new().fallback(serve).with_state(shared);
         let server = tokio::spawn(async move {
@@ -84,6 +89,7 @@ impl Gateway {
         Ok(Self {
             url: format!("http://{address}"),
             open,
+            revoked,
             server,
         })
     }
@@ -104,6 +110,13 @@ impl Gateway {
     #[must_use]
     pub fn project_url(&self, id: &str) -> String {
         format!("{}{}{id}/control-plane", self.url, route::PROJECTS)
+    }
+
+    /// From now on whoever has this token is answered 401. What has begun goes on, as on a real server.
+    pub fn revoke(&self, token: &str) {
+        self.revoked.send_modify(|revoked| {
+            revoked.insert(token.to_owned());
+        });
     }
 
     /// Breaks every watch and answers 503 from now on.
@@ -134,6 +147,9 @@ async fn serve(State(shared): State<Shared>, request: Request) -> Response {
     if !*open.borrow_and_update() {
         let message = "the gateway is closed";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
+    }
+    if caller::token(request.headers()).is_some_and(|token| shared.revoked.borrow().contains(token)) {
+        return refusal(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
     }
     match forward(&hop, request).await {
         Ok(answer) => {
