@@ -18,11 +18,11 @@ use crate::program::{arrived, known};
 
 /// The project that has many Workloads, and how many.
 const LOUD: usize = 41;
-const MANY: usize = 100;
+const MANY: usize = 300;
 /// Projects that have one.
-const SINGLE: Range<usize> = 100..120;
+const SINGLE: Range<usize> = 100..160;
 /// Those that gain one while nobody looks.
-const NEW: Range<usize> = 160..170;
+const NEW: Range<usize> = 160..180;
 const USER: &str = "popcell-restart";
 const QUIET: Duration = Duration::from_secs(3);
 /// Lists of what an idle project is watched for, and one of claims that a removed cell may have left; and lists of what a
