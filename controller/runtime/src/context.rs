@@ -167,13 +167,17 @@ impl Context {
         memory.map_or(Observed::Unknown, |memory| memory.namespaces.get(name))
     }
 
-    /// Reads a Namespace of a project, unless an earlier reconcile has.
+    /// Reads a Namespace of a project, unless an earlier reconcile has. It is decided on as it is now, whatever an event of
+    /// another object says meanwhile: that one enqueues other keys, and this one would meet Unknown and wait for nothing.
     ///
     /// # Errors
     /// The server is unreachable, or refuses.
     pub async fn read_namespace(&self, live: &mut LiveReads, plane: &Plane, name: &str) -> Result<(), ApplyError> {
         match self.namespace(plane, name) {
-            Observed::Known(_) => Ok(()),
+            Observed::Known(found) => {
+                live.insert(&Target::cluster(plane, NAMESPACE, name), found);
+                Ok(())
+            }
             Observed::Unknown => self.read_namespace_anew(live, plane, name).await,
         }
     }

@@ -89,7 +89,8 @@ async fn read_what_is_left(context: &Context, live: &mut LiveReads, key: &Key) -
         return Ok(());
     }
     let mut within = context.hub_index.of(id, &key.namespace);
-    if let Observed::Known(Some(namespace)) = context.namespace(&key.plane, &key.namespace) {
+    let namespace = Snapshot::new(context, live).project_namespace(&key.plane, &key.namespace);
+    if let Observed::Known(Some(namespace)) = namespace {
         let current = names::hub_namespace(namespace.uid());
         if !within.contains(&current) {
             let target = Target::cluster(&Plane::Hub, NAMESPACE, &current);

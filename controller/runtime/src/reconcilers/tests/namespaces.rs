@@ -2,7 +2,10 @@
 
 use std::sync::OnceLock;
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::*;
+use crate::reconcile::{LiveReads, Snapshot};
 
 const LINE: &str = "project p GET /api/v1/namespaces/default";
 
@@ -55,6 +58,34 @@ async fn a_namespace_that_was_read_before_an_event_is_not_remembered() {
 }
 
 #[tokio::test]
+async fn a_namespace_is_decided_on_as_it_was_observed_whatever_comes_meanwhile() {
+    let script = Arc::<Script>::default();
+    script.say(LINE, 200, namespace("n1"));
+    let fixture = fixture(&script, &["p"]).await;
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    let mut web = deployment("default", "web", "wd");
+    web["metadata"]["finalizers"] = json!([popcell_api::finalizers::FEDERATOR]);
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, web);
+    let (context, plane) = (&fixture.context, project("p"));
+    let mut live = LiveReads::default();
+    let read = context.read_namespace(&mut live, &plane, "default");
+    read.await.unwrap();
+    // An earlier reconcile has read it; between the two halves of this one another WorkloadDeployment comes, which enqueues
+    // itself only.
+    let (federation, key) = (
+        &fixture.queued("federation").reconciler,
+        Key::new(&plane, "default", "web"),
+    );
+    let mut live = LiveReads::default();
+    federation.prepare(context, &mut live, &key).await.unwrap();
+    fixture.put(&plane, WORKLOAD_DEPLOYMENT, deployment("default", "next", "wd-2"));
+    assert_eq!(remembered(&fixture), None);
+    let plan = federation.decide(&Snapshot::new(context, &live), &key, Timestamp::UNIX_EPOCH);
+    let written = plan.unwrap().writes().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(written, ["create WorkloadDeployment ns-n1/web in hub"]);
+}
+
+#[tokio::test]
 async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
     let script = Arc::<Script>::default();
     let fixture = fixture(&script, &["p"]).await;
@@ -94,7 +125,7 @@ async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
         (200, namespace("n3"), &of),
     ] {
         script.say(LINE, code, found.clone());
-        let mut live = crate::reconcile::LiveReads::default();
+        let mut live = LiveReads::default();
         let plane = project("p");
         let read = fixture.context.read_namespace_anew(&mut live, &plane, "default");
         read.await.unwrap();
