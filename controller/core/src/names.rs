@@ -4,10 +4,10 @@
 
 use popcell_api::conditions::reasons::INVALID_CITY_CODE;
 use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
+pub use popcell_contract::names::{LABEL_LENGTH, is_dns_label, is_dns_subdomain};
+pub(crate) use popcell_contract::names::{is_label_value, is_qualified_name};
 use thiserror::Error;
 
-/// Longest value of a label, and of the names that are used as one.
-pub const LABEL_LENGTH: usize = 63;
 /// Longest city code.
 pub const CITY_CODE_LENGTH: usize = 32;
 /// What the highest ordinal adds to the name of a WorkloadDeployment: `-999` (minReplicas is at most 1000).
@@ -16,8 +16,6 @@ const ORDINAL_LENGTH: usize = 4;
 pub const DEPLOYMENT_LENGTH: usize = LABEL_LENGTH - ORDINAL_LENGTH;
 /// Longest project id whose label value fits.
 pub const PROJECT_LENGTH: usize = LABEL_LENGTH - PROJECT_LABEL_PREFIX.len();
-/// Longest DNS-1123 subdomain.
-const SUBDOMAIN_LENGTH: usize = 253;
 
 /// Reason of a condition: a derived name does not fit. Only a change of the object ends it.
 pub const INVALID_NAME: &str = "InvalidName";
@@ -112,44 +110,6 @@ pub fn check_project(id: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Whether a text is a DNS-1123 label.
-pub fn is_dns_label(text: &str) -> bool {
-    text.len() <= LABEL_LENGTH && is_dns_part(text)
-}
-
-fn is_dns_part(text: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().copied().is_some_and(alphanumeric)
-        && bytes.last().copied().is_some_and(alphanumeric)
-        && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
-}
-
-/// Whether a text can be the value of a label.
-pub(crate) fn is_label_value(value: &str) -> bool {
-    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
-    let bytes = value.as_bytes();
-    value.len() <= LABEL_LENGTH
-        && ends(bytes.first())
-        && ends(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-}
-
-/// Whether a text can be the key of a label: `[subdomain/]name`.
-pub(crate) fn is_qualified_name(key: &str) -> bool {
-    let (domain, name) = key
-        .split_once('/')
-        .map_or((None, key), |(domain, name)| (Some(domain), name));
-    !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_subdomain)
-}
-
-/// Whether a text is a DNS-1123 subdomain. Its parts have no limit of their own for Kubernetes.
-pub fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
-}
-
 /// Whether a domain is `parent` or a sub-domain of it.
 pub(crate) fn is_within(domain: &str, parent: &str) -> bool {
     domain
@@ -210,20 +170,6 @@ mod tests {
             error.to_string().contains("has 60 characters, at most 59 fit"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn keys_are_those_of_kubernetes() {
-        let part = "p".repeat(64);
-        let name = "n".repeat(63);
-        for good in ["app", "a/B_c.1", &name, &format!("{part}.example.com/a")] {
-            assert!(is_qualified_name(good), "{good}");
-        }
-        let (long_name, long_domain) = (format!("{name}n"), format!("{}/a", [&*part; 4].join(".")));
-        for bad in ["", "/", "a/", "/a", "a/b/c", "A/b", "a..b/c", "-a", "a b"] {
-            assert!(!is_qualified_name(bad), "{bad}");
-        }
-        assert!(!is_qualified_name(&long_name) && !is_qualified_name(&long_domain));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod json;
+pub mod names;
 pub mod quantity;
 
 mod answer;

@@ -374,7 +374,7 @@ fn check_description(description: &Description) -> Result<(), String> {
 }
 
 fn check_kind(kind: &Gvk) -> Result<(), String> {
-    if !kind.group.is_empty() && !names::is_subdomain(&kind.group) {
+    if !kind.group.is_empty() && !names::is_dns_subdomain(&kind.group) {
         return Err(format!("group {} is no DNS subdomain", quoted(&kind.group)));
     }
     if !names::is_dns_label(&kind.version) {

@@ -1,7 +1,8 @@
 //! What a WorkloadDeployment reports while its Instances are on their way, which is written once for several steps.
 //!
-//! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", the one
-//! Instance that a roll lacks, and the memory of slots that were granted. Whatever else turns True or False, blocks, or answers a change of the spec is none.
+//! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", the
+//! one Instance that a roll lacks, and the memory of slots that were granted. Whatever else turns True or False, blocks, or
+//! answers a change of the spec is none.
 
 use std::time::Duration;
 

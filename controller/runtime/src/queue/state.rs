@@ -148,9 +148,10 @@ impl Queue {
     /// A reconcile for what only tells of progress: after 1 s, and where many keys of a tenant tell of it, one after the other
     /// ([`ProgressTurns`]).
     pub fn add_progress(&mut self, key: Key, now: Instant) {
-        let at = self.progress_turns.next(&key.tenant(), now);
+        let tenant = key.tenant();
+        let at = self.progress_turns.next(&tenant, now);
         if !self.is_due_by(&key, at) {
-            self.progress_turns.take(key.tenant(), at, now);
+            self.progress_turns.take(tenant, at, now);
         }
         self.add_at(key, at, now);
     }

@@ -32,7 +32,7 @@ fn one(path: fmt::Arguments<'_>, found: wit::Dependency) -> Result<Dependency, V
         }
     }
     let is_version = match found.api_version.split_once('/') {
-        Some((group, version)) => names::is_subdomain(group) && names::is_dns_label(version),
+        Some((group, version)) => names::is_dns_subdomain(group) && names::is_dns_label(version),
         None => names::is_dns_label(&found.api_version),
     };
     if !is_version {

@@ -90,7 +90,7 @@ fn requirements(
     }
     let name = |field: &str, value: Option<String>| {
         let value = value.filter(|value| !value.is_empty());
-        if value.as_deref().is_none_or(names::is_subdomain) {
+        if value.as_deref().is_none_or(names::is_dns_subdomain) {
             Ok(value)
         } else {
             Err(Violation::new(
