@@ -146,7 +146,7 @@ table! {
         "Writes that a dry run would have sent, counted by each reconcile that planned them.");
     EVENT_TO_WRITE: Histogram("popcell_event_to_write_seconds", ["reconciler"],
         "Time from the first event that enqueued a key to the end of the reconcile that wrote for it. Progress of a \
-         WorkloadDeployment, which is gathered for up to 2 s, is not counted.");
+         WorkloadDeployment, which is gathered for 1 s, and up to 20 s where many have any, is not counted.");
     ENGAGED: Gauge("popcell_projects_engaged", [], "Projects that are engaged.");
     REFUSED: Gauge("popcell_projects_refused", ["reason"], "Projects that are not engaged, by reason.");
     STREAMS: Gauge("popcell_watch_streams", ["plane_kind", "kind"], "Watch streams that are open.");

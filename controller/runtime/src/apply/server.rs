@@ -89,7 +89,8 @@ impl Server {
         }
     }
 
-    /// Asks for something that no object and no webhook can spoil: this alone opens and closes the circuit.
+    /// Asks for something that no object and no webhook can spoil: this alone opens the circuit, and closes it unless a late
+    /// answer of the server has.
     async fn probe(&self) {
         let answer = match request::probe(self.watched) {
             Ok(request) => request::send(&self.client, request, OBJECT).await,
