@@ -1,5 +1,7 @@
 //! The whole program over many projects.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use popcell_api::kind::{self, Kind};
 use popcell_core::plan::NAMESPACE;
@@ -97,8 +99,11 @@ async fn carried(environment: &Environment, hub: &Plane, project: &str) -> Resul
     Ok(hub.list(kind::WORKLOAD_DEPLOYMENT, Some(&behind), "").await?.len())
 }
 
+/// Hundreds of them take a while on a machine whose cores are taken.
+const ARRIVED: Duration = Duration::from_mins(6);
+
 pub(crate) async fn arrived(environment: &Environment, hub: &Plane, project: &str, number: usize) -> Result<()> {
-    eventually(&format!("{number} of {project} are in the hub"), SOON, async || {
+    eventually(&format!("{number} of {project} are in the hub"), ARRIVED, async || {
         let found = carried(environment, hub, project).await?;
         ensure!(found == number, "{found} are");
         Ok(())

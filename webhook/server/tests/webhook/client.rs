@@ -17,6 +17,9 @@ use crate::fixture::UID;
 mod dial;
 pub(crate) use dial::{Client, HOST};
 
+/// How an error of a call begins that had no connection.
+pub(crate) const DIALLING: &str = "while dialling";
+
 /// One answer, read to its end.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -138,7 +141,7 @@ impl Kept {
         }
         self.dialled += 1;
         let dialled = self.client.dial("http/1.1").await;
-        let stream = dialled.map_err(|error| format!("while dialling: {error}"))?;
+        let stream = dialled.map_err(|error| format!("{DIALLING}: {error}"))?;
         let made = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = made.map_err(|error| error.to_string())?;
         tokio::spawn(connection);
