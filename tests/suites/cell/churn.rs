@@ -186,6 +186,12 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
 
 pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result<()> {
     let quota = environment.quota.lock().await;
+    eventually("nothing is granted to earlier tests", SETTLED, async || {
+        let granted = quota.audit().granted.instances;
+        ensure!(granted == 0, "{granted} are");
+        Ok(())
+    })
+    .await?;
     quota.set_budget(Budget::instances(BUDGET));
     let mut dice = Dice::seeded("cell churn");
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
