@@ -10,7 +10,7 @@ use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::{self, condition, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::stand_ins::Budget;
+use popcell_test_support::stand_ins::{Budget, Quota};
 use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
 use serde_json::json;
 use tokio::time::sleep;
@@ -26,6 +26,8 @@ const MORE: usize = 20;
 /// Within this time a project that fails costs little: less than a request a second for [`COUNTED`].
 const SETTLED: Duration = Duration::from_secs(90);
 const COUNTED: Duration = Duration::from_secs(20);
+/// Hundreds of claims may still be going.
+const GIVEN_BACK: Duration = Duration::from_mins(4);
 
 /// Whatever a project answers, others roll and grow, and it is asked little; when it takes claims again all are granted.
 pub(crate) async fn refused(environment: &Environment, namespace: &str) -> Result<()> {
@@ -173,16 +175,21 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
     Ok(running)
 }
 
-/// What waits says so in the project, and starts when others shrink.
-pub(crate) async fn shared(environment: &Environment, namespace: &str) -> Result<()> {
-    let quota = environment.quota.lock().await;
-    // The most is counted from what is granted when the budget is set: also what an earlier test is still giving back.
-    eventually("nothing is granted to earlier tests", SOON, async || {
+/// Waits until nothing is granted to earlier tests. The most is counted from what is granted when a budget is set: also from
+/// what one of them is still giving back.
+pub(crate) async fn given_back(quota: &Quota) -> Result<()> {
+    eventually("nothing is granted to earlier tests", GIVEN_BACK, async || {
         let granted = quota.audit().granted.instances;
         ensure!(granted == 0, "{granted} are");
         Ok(())
     })
-    .await?;
+    .await
+}
+
+/// What waits says so in the project, and starts when others shrink.
+pub(crate) async fn shared(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
+    given_back(&quota).await?;
     quota.set_budget(Budget::instances(3));
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
