@@ -14,6 +14,9 @@ use crate::names::INVALID_NAME;
 use crate::object::{Fields, Object};
 use crate::plan::{Event, Plane, cut};
 
+/// What Available was called before: old Instances have it, it means nothing, and it is carried to no other plane.
+pub(crate) const RUNNING: &str = "Running";
+
 /// Longest message of a condition: what its schema takes in characters, in bytes.
 pub const MESSAGE_BYTES: usize = 32_768;
 
@@ -136,11 +139,13 @@ pub(crate) fn put_in(status: &mut Map<String, Value>, condition: Value) {
 }
 
 /// The status of `source` as it goes to `onto`, a copy on another plane, whole: a generation that a condition names is the
-/// copy's where the condition was current, and the one before where it was not. `None` while the source has no status.
+/// copy's where the condition was current, and the one before where it was not. Only the old condition [`RUNNING`] stays
+/// behind. `None` while the source has no status.
 pub(crate) fn carried(source: &Object, onto: &Object) -> Option<Value> {
     let mut status = source.at("/status").filter(|status| status.is_object())?.clone();
     let own = onto.generation().unwrap_or_default();
     if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        list.retain(|condition| text(condition, "type") != RUNNING);
         for condition in list.iter_mut().filter_map(Value::as_object_mut) {
             let Some(seen) = condition.get("observedGeneration").and_then(Value::as_i64) else {
                 condition.remove("observedGeneration");

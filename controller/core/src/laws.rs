@@ -7,6 +7,11 @@ mod driver;
 use proptest::prelude::*;
 
 use driver::{CITIES, Driver, Step};
+use popcell_api::kind;
+
+use crate::limits::Excess;
+use crate::plan::{Event, Plan, Plane, Severity, Target};
+use crate::testing::{is_neutral, texts_for_users};
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let cities = prop::collection::vec(any::<bool>(), CITIES.len());
@@ -94,5 +99,50 @@ proptest! {
         driver.hub_away = false;
         driver.converge();
         prop_assert!(driver.plans().iter().all(crate::plan::Plan::is_unchanged));
+    }
+
+    /// Users know projects, Workloads and cities: no condition and no Event of theirs names what stands between, also while it
+    /// is unreachable. `FakeServers::apply` looks at each text; here are the histories.
+    #[test]
+    fn no_text_for_users_names_hub_karmada_or_cluster(steps in steps(), more in steps(), schedule in schedule()) {
+        let mut driver = Driver::new();
+        driver.run(&steps, &schedule);
+        driver.hub_away = true;
+        driver.run(&more, &schedule);
+        driver.converge_without_cells();
+        driver.hub_away = false;
+        driver.converge();
+        let texts: Vec<String> = driver.plans().iter().flat_map(texts_for_users).collect();
+        prop_assert!(texts.iter().all(|text| is_neutral(text)), "{texts:?}");
+    }
+}
+
+#[test]
+fn words_that_users_do_not_know_are_found_in_what_they_read() {
+    let event = |plane, note: &str| {
+        let target = Target::namespaced(&plane, kind::WORKLOAD, "default", "web");
+        Event::of(&target, "u", Severity::Warning, "Reason", note)
+    };
+    let mut plan = Plan::default();
+    plan.events
+        .push(event(Plane::Project("p".to_owned()), "Karmada has no Cluster"));
+    plan.events.push(event(Plane::Hub, "of operators"));
+    assert_eq!(texts_for_users(&plan), ["Karmada has no Cluster"]);
+    for (text, neutral) in [
+        ("the hub is away", false),
+        ("upstream-cluster-name", false),
+        ("No Location matches city code \"X\"", true),
+        ("a clutter of github", true),
+    ] {
+        assert_eq!(is_neutral(text), neutral, "{text}");
+    }
+    for excess in [
+        Excess::Depth { levels: 1 },
+        Excess::Bytes { bytes: 1, limit: 1 },
+        Excess::ProjectObjects { limit: 1 },
+        Excess::ProjectBytes { limit: 1 },
+        Excess::CellBytes { limit: 1 },
+    ] {
+        assert!(is_neutral(&format!("{excess}: {}", excess.fix())), "{excess}");
     }
 }

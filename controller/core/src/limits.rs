@@ -118,7 +118,7 @@ impl Excess {
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {
                 "delete objects of the project, or have its limit raised"
             }
-            Self::CellBytes { .. } => "see what its cell writes, or have the limit of cells raised",
+            Self::CellBytes { .. } => "see what its city reports, or have the limit of the city raised",
         }
     }
 }
@@ -138,10 +138,7 @@ impl fmt::Display for Excess {
                 )
             }
             Self::CellBytes { limit } => {
-                write!(
-                    f,
-                    "makes what its cell writes to the hub larger than the limit of {limit} bytes"
-                )
+                write!(f, "makes what its city reports larger than the limit of {limit} bytes")
             }
         }
     }

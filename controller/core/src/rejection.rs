@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::conditions::MESSAGE_BYTES;
-use crate::plan::{Action, Plan, Target, cut};
+use crate::plan::{Action, Plan, Plane, Target, cut};
 
 /// What no action of a plan is.
 const STATUS: &str = "status";
@@ -45,7 +45,12 @@ impl Rejection {
             _ => "change",
         };
         let Target { plane, kind, name, .. } = &self.target;
-        format!("The {plane} rejects the {what} of {} {name}: {}", kind.kind, self.words)
+        // Users do not know that there is a hub.
+        let server = match plane {
+            Plane::Hub => "platform".to_owned(),
+            plane => plane.to_string(),
+        };
+        format!("The {server} rejects the {what} of {} {name}: {}", kind.kind, self.words)
     }
 
     /// Whether it is about the same write, whatever the server says.
@@ -86,7 +91,6 @@ mod tests {
     use popcell_api::kind::INSTANCE;
 
     use super::*;
-    use crate::plan::Plane;
 
     fn target() -> Target {
         Target::namespaced(&Plane::Cell, INSTANCE, "ns-1", "web-0")

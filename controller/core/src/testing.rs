@@ -117,8 +117,12 @@ impl FakeServers {
         self.apply(&start);
     }
 
-    /// Carries out a plan; panics where a server would answer an error that a converged pass never meets.
+    /// Carries out a plan; panics where a server would answer an error that a converged pass never meets, and where users
+    /// would be shown what they do not know.
     pub(crate) fn apply(&mut self, plan: &Plan) {
+        for text in texts_for_users(plan) {
+            assert!(is_neutral(&text), "names what users do not know: {text}");
+        }
         let mut failed = Vec::new();
         for action in &plan.actions {
             self.writes += 1;
@@ -276,4 +280,48 @@ impl FakeServers {
 fn key_of(target: &Target) -> Key {
     let namespace = target.namespace.as_deref().unwrap_or_default();
     key(&target.plane, target.kind, namespace, &target.name)
+}
+
+/// Messages of conditions and notes of Events in a plan, which users read in their project: also those of a cell, whose
+/// statuses are mirrored.
+pub(crate) fn texts_for_users(plan: &Plan) -> Vec<String> {
+    let mut texts = Vec::new();
+    let seen = |target: &Target| matches!(target.plane, Plane::Project(_) | Plane::Cell);
+    for patch in plan.status.iter().filter(|status| seen(&status.target)) {
+        collect_messages(&serde_json::to_value(&patch.patch).unwrap(), &mut texts);
+    }
+    for event in plan.events.iter().filter(|event| seen(&event.about)) {
+        texts.push(event.note.clone());
+    }
+    texts
+}
+
+fn collect_messages(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            texts.extend(fields.get("message").and_then(Value::as_str).map(str::to_owned));
+            let whole = fields
+                .get("path")
+                .and_then(Value::as_str)
+                .is_some_and(|path| path.ends_with("/message"));
+            texts.extend(
+                fields
+                    .get("value")
+                    .filter(|_| whole)
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            );
+            fields.values().for_each(|one| collect_messages(one, texts));
+        }
+        Value::Array(list) => list.iter().for_each(|one| collect_messages(one, texts)),
+        _ => {}
+    }
+}
+
+/// Whether a text names nothing that stands between a project and its cities: users do not know that it is there.
+pub(crate) fn is_neutral(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let unknown = ["karmada", "cluster", "hub", "federat", "upstream", "downstream"];
+    text.split(|c: char| !c.is_alphanumeric())
+        .all(|word| unknown.iter().all(|one| !word.starts_with(one)))
 }

@@ -19,7 +19,7 @@ use popcell_core::object::Fields;
 use popcell_core::plan::{Action, Note, Plan, Plane};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info_span, warn};
+use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::apply::{ApplyError, Difference, Done, WriteResponses, WriteScope};
 use crate::context::Context;
@@ -382,8 +382,11 @@ fn ended(plan: &Plan, done: Done) -> (Outcome, Requeue) {
         Done::Held => Some(GUARD_RETRY),
         _ => plan.requeue,
     };
-    if let Some(delay) = again {
-        debug!(?delay, "requeued");
+    match (again, done) {
+        // Once for a change: what only waits is looked at again and again.
+        (Some(delay), Done::Written | Done::Planned) => info!(?delay, "requeued"),
+        (Some(delay), _) => debug!(?delay, "requeued"),
+        (None, _) => {}
     }
     let requeue = again.map_or(Requeue::OnEvent, Requeue::After);
     let outcome = if done == Done::Held {

@@ -17,7 +17,6 @@ use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 
 use crate::environment::{CELLS, Environment, P2};
-use crate::quota::given_back;
 use popcell_suites::tenant::Tenant;
 
 const KILLS: usize = 20;
@@ -187,7 +186,6 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
 
 pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result<()> {
     let quota = environment.quota.lock().await;
-    given_back(&quota).await?;
     quota.set_budget(Budget::instances(BUDGET));
     let mut dice = Dice::seeded("cell churn");
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;

@@ -12,7 +12,7 @@ use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, manifests, users,
+    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, lab, manifests, users,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -58,6 +58,8 @@ impl Shared for Environment {
     async fn start() -> Result<Self> {
         let spec = LabSpec::karmada()
             .notices_soon()
+            // It goes away without what holds the other planes.
+            .own_etcd(lab::HUB)
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"));
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));

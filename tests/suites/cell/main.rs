@@ -74,7 +74,7 @@ fn outages(suite: Suite<Environment>) -> Suite<Environment> {
         .test("outages::without_hub_and_project_a_lost_instance_is_recreated", Alone, outages::both_away)
         .test("upgrade::what_upstream_left_is_taken_over_as_it_runs", Alone, upgrade::taken_over)
         .test("churn::killed_at_random_moments_the_right_state_comes", Alone, churn::killed)
-        .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, outages::restarted)
+        .test("karmada::killed_with_its_etcd_in_the_middle_of_a_roll_the_cells_roll_and_heal", Alone, outages::restarted)
         .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, outages::deleted_meanwhile)
         .test("isolation::killed_in_the_middle_of_a_roll_it_continues", Alone, isolation::killed)
         .test("isolation::a_minute_without_a_writing_request", Alone, isolation::idle)

@@ -29,6 +29,14 @@ const KARMADA: [&str; 4] = [
     "karmada-agent-ord",
 ];
 
+/// What serves the hub, last its store.
+const HUB: [&str; 4] = [
+    "kube-controller-manager",
+    "karmada-aggregated-apiserver",
+    "kube-apiserver",
+    "etcd-hub",
+];
+
 /// What may not change on the planes that the cell does not reach.
 #[derive(Debug, PartialEq)]
 struct Afar {
@@ -177,49 +185,71 @@ pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Res
     Ok(())
 }
 
-pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
-    tenant.runs("web", &["DFW", "ORD"], 3).await?;
-    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut look = async || -> Result<usize> {
-        for cell in &cells {
+/// The uids that each Instance had.
+struct Replacements(BTreeMap<String, BTreeSet<String>>);
+
+impl Replacements {
+    /// How many are another than at the first look, in each of two cities. None is a third one.
+    async fn look(&mut self, tenant: &Tenant, cells: &[Plane; 2]) -> Result<[usize; 2]> {
+        for cell in cells {
             for (name, uid) in tenant.instances(cell).await? {
-                seen.entry(name).or_default().insert(uid);
+                self.0.entry(name).or_default().insert(uid);
             }
         }
-        ensure!(
-            seen.values().all(|uids| uids.len() <= 2),
-            "one was replaced twice: {seen:?}"
-        );
-        Ok(seen.values().filter(|uids| uids.len() == 2).count())
-    };
-    look().await?;
-    // Its Instances start slowly: Karmada goes in the middle of it.
+        let twice = self.0.iter().find(|(_, uids)| uids.len() > 2);
+        ensure!(twice.is_none(), "one was replaced twice: {twice:?}");
+        let replaced = |city: &str| {
+            let of_city = self.0.iter().filter(|(name, _)| name.contains(city));
+            of_city.filter(|(_, uids)| uids.len() == 2).count()
+        };
+        Ok([replaced("dfw"), replaced("ord")])
+    }
+}
+
+/// Its API server and etcd are gone too: what has reached the cells is rolled out and healed without them.
+pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
+    let (lab, tenant) = (&environment.lab, Tenant::new(&environment.lab, P1, namespace).await?);
+    let cells = [lab.plane(DFW).await?, lab.plane(ORD).await?];
+    tenant.runs("web", &["DFW", "ORD"], 3).await?;
+    let mut seen = Replacements(BTreeMap::new());
+    seen.look(&tenant, &cells).await?;
+    // Its Instances start slowly: the hub goes in the middle of it.
     let slow = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z", START_SECONDS: "3" });
     let template = json!({ "template": { "metadata": { "annotations": slow } } });
     tenant.edit("web", &template).await?;
-    eventually("the roll has begun", SOON, async || {
-        ensure!(look().await? >= 1, "none is replaced");
+    eventually("the roll has begun in both cities", SOON, async || {
+        let replaced = seen.look(&tenant, &cells).await?;
+        ensure!(!replaced.contains(&0), "{replaced:?} are replaced");
         Ok(())
     })
     .await?;
-    for program in KARMADA {
-        environment.lab.kill(program).await?;
+    for program in KARMADA.iter().chain(&HUB) {
+        lab.kill(program).await?;
     }
-    let replaced = look().await?;
-    ensure!(replaced < 6, "the roll was over before Karmada went");
-    for program in KARMADA {
-        environment.lab.start_process(program).await?;
+    let replaced = seen.look(&tenant, &cells).await?;
+    let meanwhile = async {
+        ensure!(replaced != [3, 3], "the roll was over before the hub went");
+        eventually("every instance is another", SOON, async || {
+            let replaced = seen.look(&tenant, &cells).await?;
+            ensure!(replaced == [3, 3], "{replaced:?} are replaced");
+            Ok(())
+        })
+        .await?;
+        healed(&tenant, &cells[0], NAMES[0]).await?;
+        // It is a third one, as it should be.
+        seen.0.remove(NAMES[0]);
+        anyhow::Ok(())
+    };
+    let meanwhile = meanwhile.await;
+    for program in HUB.iter().rev().chain(&KARMADA) {
+        lab.start_process(program).await?;
     }
-    eventually("every instance is another", SOON, async || {
-        let replaced = look().await?;
-        ensure!(replaced == 6, "{replaced} are replaced");
-        Ok(())
-    })
-    .await?;
+    meanwhile?;
     tenant.ready("web", 6).await?;
-    always("none is replaced twice", WATCHED, async || look().await.map(|_| ())).await?;
+    always("none is replaced twice", WATCHED, async || {
+        seen.look(&tenant, &cells).await.map(|_| ())
+    })
+    .await?;
     tenant.clean("web").await
 }
 

@@ -101,6 +101,7 @@ pub(crate) async fn refused(environment: &Environment, namespace: &str) -> Resul
     }
     failing.clean("first").await?;
     failing.claims_are(&[]).await?;
+    given_back(&quota).await?;
     healthy.clean("web").await
 }
 
@@ -175,10 +176,9 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
     Ok(running)
 }
 
-/// Waits until nothing is granted to earlier tests. The most is counted from what is granted when a budget is set: also from
-/// what one of them is still giving back.
-pub(crate) async fn given_back(quota: &Quota) -> Result<()> {
-    eventually("nothing is granted to earlier tests", GIVEN_BACK, async || {
+/// Waits until nothing is granted any more: whoever sets the next budget counts the most from what is granted then.
+async fn given_back(quota: &Quota) -> Result<()> {
+    eventually("nothing is granted", GIVEN_BACK, async || {
         let granted = quota.audit().granted.instances;
         ensure!(granted == 0, "{granted} are");
         Ok(())
@@ -189,7 +189,6 @@ pub(crate) async fn given_back(quota: &Quota) -> Result<()> {
 /// What waits says so in the project, and starts when others shrink.
 pub(crate) async fn shared(environment: &Environment, namespace: &str) -> Result<()> {
     let quota = environment.quota.lock().await;
-    given_back(&quota).await?;
     quota.set_budget(Budget::instances(3));
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];

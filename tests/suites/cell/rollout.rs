@@ -5,9 +5,9 @@ use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_suites::environment::DFW;
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::gone;
+use popcell_suites::steps::{gone, warned};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::stand_ins::FAIL;
+use popcell_test_support::stand_ins::{FAIL, Failure};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, P1};
@@ -36,12 +36,25 @@ pub(crate) async fn repaired(environment: &Environment, namespace: &str) -> Resu
         tenant.instances(&cell).await?.len() == 1,
         "the second waits for the first"
     );
-    tenant
-        .edit(
-            "web",
-            &json!({ "template": { "metadata": { "annotations": { FAIL: null } } } }),
-        )
-        .await?;
+    let fail = async |failure: Value| {
+        let template = json!({ "metadata": { "annotations": { FAIL: failure } } });
+        tenant.edit("web", &json!({ "template": template })).await
+    };
+    let first = "web-us-dfw-0";
+    let told = async |reason| {
+        warned(&cell, &tenant.below, first, reason).await?;
+        warned(&tenant.project, &tenant.namespace, first, reason).await
+    };
+    told("ImageUnavailable").await?;
+    for (failure, reason) in [
+        (Failure::CrashLoop, "InstanceCrashing"),
+        (Failure::ConfigurationError, "ConfigurationError"),
+        (Failure::NetworkFailure, "NetworkFailedToCreate"),
+    ] {
+        fail(json!(failure.name())).await?;
+        told(reason).await?;
+    }
+    fail(Value::Null).await?;
     tenant.ready("web", 2).await.map(|_| ())
 }
 

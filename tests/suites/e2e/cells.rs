@@ -143,16 +143,24 @@ async fn ready(hub: &Plane, expected: &str) -> Result<()> {
     .await
 }
 
-/// After an outage of a cell's API server what is edited there is reverted, and what is reported there arrives.
+/// What a cell reported stays on the hub while its API server is away. Afterwards what is edited there is reverted, and what is reported there arrives.
 pub(crate) async fn watched_again(environment: &Environment, namespace: &str) -> Result<()> {
     let mut deployed = Deployed::in_dallas(environment, namespace, 2).await?;
     deployed.report(2, 1).await?;
-    deployed.mirrored(1).await?;
+    let reported = deployed.mirrored(1).await?;
     let server = format!("kube-apiserver-{DFW}");
     environment.lab.stop(&server).await?;
-    let noticed = ready(&deployed.hub, "False").await;
+    let meanwhile = async {
+        ready(&deployed.hub, "False").await?;
+        always("what the cell reported last stays on the hub", WATCHED, async || {
+            let now = deployed.hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+            read::expect_at(&now, "/status", read::at(&reported, "/status"))
+        })
+        .await
+    };
+    let meanwhile = meanwhile.await;
     environment.lab.start_process(&server).await?;
-    noticed?;
+    meanwhile?;
     ready(&deployed.hub, "True").await?;
     deployed.cell = environment.lab.plane(DFW).await?;
     scale(&deployed.cell, namespace, NAME, 7).await?;

@@ -68,7 +68,7 @@ impl Trio {
             available(one, "False", reasons::REJECTED)?;
             let message = read::condition(one, popcell_api::conditions::AVAILABLE)?["message"].clone();
             let words = message.as_str().unwrap_or_default();
-            let begins = words.starts_with("The hub rejects the creation of WorkloadDeployment new-us-lhr: ");
+            let begins = words.starts_with("The platform rejects the creation of WorkloadDeployment new-us-lhr: ");
             ensure!(begins, "{message}");
             Ok(())
         };

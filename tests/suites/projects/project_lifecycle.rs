@@ -5,18 +5,23 @@ use popcell_api::kind;
 use popcell_core::plan::Plane;
 use popcell_suites::definitions::{ready_project, set_ready};
 use popcell_suites::environment::SOON;
-use popcell_test_support::eventually;
+use popcell_test_support::{eventually, process};
 
 use crate::environment::{Environment, PROJECTS, each, id, of_projects, watches};
 use crate::watched::Watched;
 
 const LEAVING: usize = 50;
+/// Memory of an idle project: about ten times what `cargo xtask bench` measures of an optimised build.
+const MOST_KIB: f64 = 1024.0;
 
-/// 300 idle projects cost 600 streams, 50 that leave free theirs, and the end frees all.
+/// 300 idle projects cost 600 streams and little memory, 50 that leave free theirs, and the end frees all.
 pub(crate) async fn counted(environment: &Environment, _: &str) -> Result<()> {
     streams(environment, 0).await?;
+    let before = process::resident_kib(std::process::id())?;
     let watched = Watched::start(environment, PROJECTS).await?;
     streams(environment, PROJECTS).await?;
+    let grown = (process::resident_kib(std::process::id())? - before) / f64::from(u32::try_from(PROJECTS)?);
+    ensure!(grown < MOST_KIB, "an idle project takes {grown:.0} KiB");
     let stats = watched.planes.stats();
     ensure!(
         stats.engaged == PROJECTS && stats.streams == 2 * PROJECTS && stats.unreadable == 0,

@@ -6,12 +6,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use kube::api::DynamicObject;
 use popcell_api::labels::CITY_CODE;
-use popcell_test_support::kind::{CLUSTER, CRD, Kind, Scope, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CLUSTER, CRD, EVENT, Kind, Scope, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually};
 use serde_json::{Value, json};
 
 use crate::environment::SOON;
-use crate::read::uid;
+use crate::read::{at, uid};
 
 /// Waits until the object is in the plane and `check` accepts it. The namespace is ignored where the kind has none.
 pub async fn awaited(
@@ -38,6 +38,21 @@ pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Res
     eventually(&what, SOON, async || {
         let found = plane.get(kind, scope, name).await?;
         ensure!(found.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits for a Warning of this reason about an Instance.
+pub async fn warned(plane: &Plane, namespace: &str, instance: &str, reason: &str) -> Result<()> {
+    let what = format!("an Event {reason} of {namespace}/{instance} in {}", plane.name());
+    eventually(&what, SOON, async || {
+        let events = plane.list(EVENT, Some(namespace), "").await?;
+        let about = |event: &DynamicObject| {
+            let is = |pointer: &str, text: &str| at(event, pointer) == text;
+            is("/reason", reason) && is("/type", "Warning") && is("/involvedObject/name", instance)
+        };
+        ensure!(events.iter().any(about), "there are {} others", events.len());
         Ok(())
     })
     .await

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use popcell_api::conditions::{messages, reasons};
-use popcell_api::labels::UPSTREAM_CLUSTER_NAME;
 use popcell_api::quota as api;
 use serde_json::Value;
 
@@ -50,12 +49,9 @@ impl<'a> Answer<'a> {
                 message: messages::QUOTA_ENFORCEMENT_DISABLED.to_owned(),
             },
             Quota::NoProject => pending("the labels of its namespace do not say which project it belongs to"),
-            Quota::BadProject(label) => Self::Failed {
+            Quota::BadProject => Self::Failed {
                 reason: reasons::QUOTA_PROJECT_ID_UNRESOLVABLE,
-                message: format!(
-                    "Label {UPSTREAM_CLUSTER_NAME} of namespace {} names no project: \"{label}\"",
-                    seen.instance.namespace()
-                ),
+                message: format!("Namespace {} of the city names no project", seen.instance.namespace()),
             },
             Quota::Unknown(why) => Self::Away(why),
             Quota::Refused { reason, message } => Self::Failed {

@@ -11,10 +11,8 @@ use crate::conditions::{self, Condition, priority, text};
 use crate::deployment::binding_name;
 use crate::object::{Fields, Object};
 
-/// What Available was called before; old Instances carry it, and it means nothing.
-const RUNNING: &str = "Running";
 /// Conditions that say nothing about why an Instance is not programmed.
-const NOT_A_CAUSE: [&str; 4] = [types::PROGRAMMED, types::READY, types::QUOTA_GRANTED, RUNNING];
+const NOT_A_CAUSE: [&str; 4] = [types::PROGRAMMED, types::READY, types::QUOTA_GRANTED, conditions::RUNNING];
 
 /// Puts Ready, and the overlay, into the draft of an Instance that these gates hold. QuotaGranted is in it already.
 pub(super) fn settle(seen: &Observation<'_>, gates: &[&str], draft: &mut Draft<'_>) {

@@ -9,6 +9,7 @@ mod laws;
 mod quota;
 mod ready;
 mod sticky;
+mod upstream;
 
 const NAMESPACE: &str = "ns-n1";
 const WAITING: &str = "Waiting for quota evaluation";

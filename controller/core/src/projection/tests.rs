@@ -25,7 +25,8 @@ fn copy(name: &str, labels: Value) -> Object {
         "status": { "networkInterfaces": [{ "assignments": { "networkIP": "10.0.0.1" } }], "conditions": [
             { "type": "Ready", "status": "False", "reason": "Pending", "message": "m", "observedGeneration": 3 },
             { "type": "Available", "status": "False", "reason": "Pending", "message": "m", "observedGeneration": 2 },
-            { "type": "Programmed", "status": "Unknown", "reason": "Pending", "message": "m" }] } }),
+            { "type": "Programmed", "status": "Unknown", "reason": "Pending", "message": "m" },
+            { "type": "Running", "status": "True", "reason": "Running", "message": "m" }] } }),
     )
 }
 
@@ -138,6 +139,9 @@ fn a_copy_is_shown_under_the_deployment_of_that_name() {
         (of("Ready"), of("Available"), of("Programmed")),
         (Some(json!(1)), Some(json!(0)), None)
     );
+
+    // What Available was called before means nothing.
+    assert!(conditions::of(one, "Running").is_none());
 
     // Nothing without an owner.
     servers.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
@@ -303,16 +307,25 @@ fn an_unmarked_projection_of_our_owner_is_adopted_and_a_foreign_one_is_kept() {
 fn warnings_are_repeated_in_the_project_at_transitions_only() {
     let mut servers = servers(&["web-0"]);
     servers.settle(|servers| reconcile(servers, "web-0"));
-    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
-        one.data["status"]["conditions"][0]["reason"] = json!("ImageUnavailable");
-        one.data["status"]["conditions"][0]["message"] = json!("é".repeat(2000));
-    });
-    let plan = reconcile(&servers, "web-0");
-    assert_eq!(plan.events.len(), 1);
-    assert_eq!(plan.events[0].reason, "ImageUnavailable");
-    assert!(plan.events[0].note.len() <= 1024);
-    servers.apply(&plan);
-    assert!(reconcile(&servers, "web-0").is_unchanged());
+    for (type_, reason) in [
+        ("Ready", "InstanceCrashing"),
+        ("Ready", "ConfigurationError"),
+        ("Ready", "NetworkFailedToCreate"),
+        ("QuotaGranted", "QuotaNoBudget"),
+        ("Ready", "ImageUnavailable"),
+    ] {
+        servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+            let list = one.data["status"]["conditions"].as_array_mut().unwrap();
+            let told = json!({ "type": type_, "status": "False", "reason": reason, "message": "é".repeat(2000) });
+            conditions::put(list, told);
+        });
+        let plan = reconcile(&servers, "web-0");
+        let told: Vec<&str> = plan.events.iter().map(|event| event.reason.as_str()).collect();
+        assert_eq!(told, [reason]);
+        assert!(plan.events[0].note.len() <= 1024);
+        servers.apply(&plan);
+        assert!(reconcile(&servers, "web-0").is_unchanged());
+    }
 
     // One that a user deleted comes back with the way to restart.
     servers.remove(&plane(), kind::INSTANCE, "default", "web-0");

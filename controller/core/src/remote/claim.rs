@@ -381,8 +381,8 @@ pub enum Quota<'a> {
     Disabled,
     /// The cell namespace does not say which project it belongs to.
     NoProject,
-    /// The cell namespace says it with this text, which names no project.
-    BadProject(&'a str),
+    /// The cell namespace says it with a text that names no project.
+    BadProject,
     /// The project's plane cannot be asked: away, and why; or `None` for the moment until it is first listed.
     Unknown(Option<&'a str>),
     /// The last write of the claim was refused.
@@ -406,7 +406,7 @@ pub enum Quota<'a> {
 pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<(&'static str, &'a str)>) -> Quota<'a> {
     match project_namespace(seen.namespace, seen.cell_namespace, seen.single) {
         ProjectNamespace::None => return Quota::NoProject,
-        ProjectNamespace::Bad(label) => return Quota::BadProject(label),
+        ProjectNamespace::Bad(_) => return Quota::BadProject,
         ProjectNamespace::In { .. } => {}
     }
     let Observed::Known(claims) = seen.claims else {

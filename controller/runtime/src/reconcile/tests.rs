@@ -140,3 +140,20 @@ async fn a_requeue_is_logged_with_key_and_delay() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn a_requeue_is_logged_at_info_once_for_a_change() {
+    let log = Log::default();
+    let plan = Plan {
+        requeue: Some(Duration::from_secs(15)),
+        ..Plan::default()
+    };
+    tracing::subscriber::with_default(log.subscriber(), || {
+        for done in [Done::Written, Done::Unchanged, Done::Unchanged] {
+            ended(&plan, done);
+        }
+    });
+    let text = log.text();
+    let levels: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(levels, ["INFO", "DEBUG", "DEBUG"], "{text}");
+}

@@ -161,7 +161,7 @@ fn what_is_refused_of_gates_copies_and_claims_is_reported_once_and_taken_back() 
         ),
         (
             of(&Plane::Hub, kind::INSTANCE, "web-0", "create"),
-            "The hub rejects the creation of Instance web-0",
+            "The platform rejects the creation of Instance web-0",
         ),
         (
             of(&project, kind::RESOURCE_CLAIM, "instance-web-0", "create"),

@@ -41,7 +41,7 @@ fn a_hub_that_takes_no_workload_deployment_is_reported_once_in_the_project() {
     servers.apply(&reconcile(&servers.clone(), "web"));
     let rejected = [rejection(&Plane::Hub, "ns-n1", "create")];
     assert_eq!(tell(&mut servers, &rejected), ["Rejected"]);
-    let message = format!("The hub rejects the creation of WorkloadDeployment web: {WORDS}");
+    let message = format!("The platform rejects the creation of WorkloadDeployment web: {WORDS}");
     for type_ in ["Available", "ReplicasReady"] {
         assert_eq!(
             said(&servers, type_),

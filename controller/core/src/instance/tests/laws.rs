@@ -104,7 +104,7 @@ impl Said {
         match self.which {
             0 => Quota::Disabled,
             1 => Quota::NoProject,
-            2 => Quota::BadProject("x"),
+            2 => Quota::BadProject,
             3 => Quota::Unknown(None),
             4 => Quota::Unknown(Some("away")),
             5 => Quota::Refused {

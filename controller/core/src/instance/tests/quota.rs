@@ -37,7 +37,7 @@ fn only_an_instance_without_a_grant_is_requeued() {
         (Quota::Claim(&no), second),
         (Quota::Absent, second),
         (Quota::NoProject, second),
-        (Quota::BadProject("x"), second),
+        (Quota::BadProject, second),
         (Quota::Unknown(Some("no route")), second),
         (Quota::Unknown(None), second),
         (Quota::Foreign(&yes), second),
@@ -79,9 +79,9 @@ fn a_failing_quota_system_holds_gated_instances_and_says_why() {
         ),
         (
             "bad project label",
-            Quota::BadProject("cluster-"),
+            Quota::BadProject,
             "QuotaProjectIDUnresolvable",
-            "Label meta.datumapis.com/upstream-cluster-name of namespace ns-n1 names no project: \"cluster-\"",
+            "Namespace ns-n1 of the city names no project",
             "project_id_unresolvable",
         ),
         (

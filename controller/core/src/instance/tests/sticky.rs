@@ -30,7 +30,7 @@ fn a_started_instance_keeps_its_quota_answer_until_its_own_claim_changes_it() {
     };
     let stand = [
         Quota::NoProject,
-        Quota::BadProject("x"),
+        Quota::BadProject,
         Quota::Unknown(None),
         Quota::Unknown(Some("away")),
         refused,
@@ -78,7 +78,7 @@ fn a_grant_of_an_older_generation_opens_no_gate() {
         (2, Quota::Unknown(None), false),
         (3, Quota::Absent, false),
         (3, Quota::NoProject, false),
-        (3, Quota::BadProject("x"), false),
+        (3, Quota::BadProject, false),
         (3, Quota::Claim(&born), false),
         (2, Quota::Claim(&born), false),
     ] {

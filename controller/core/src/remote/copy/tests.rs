@@ -162,6 +162,27 @@ fn a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
 }
 
 #[test]
+fn the_old_condition_running_stays_in_its_cell() {
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    let types = |servers: &FakeServers| {
+        let conditions = copy_of(servers, "web-0").unwrap().items("/status/conditions");
+        conditions.iter().map(|one| conditions::text(one, "type").to_owned()).collect::<Vec<_>>()
+    };
+    let before = types(&servers);
+    let running = |one: &mut Object| {
+        let list = one.data["status"]["conditions"].as_array_mut().unwrap();
+        list.push(condition("Running", "True", 1));
+    };
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", running);
+    assert_eq!(reconcile(&servers, "web-0"), Plan::default());
+    // One that an earlier version copied goes.
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", running);
+    settle(&mut servers, "web-0");
+    assert_eq!(types(&servers), before);
+}
+
+#[test]
 fn a_status_is_copied_only_over_the_spec_that_it_describes() {
     let mut servers = servers();
     settle(&mut servers, "web-0");

@@ -46,13 +46,13 @@ async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_b
             COPIES,
             "instance-copy",
             of(&Plane::Hub),
-            "The hub rejects the creation of Instance web-0",
+            "The platform rejects the creation of Instance web-0",
         ),
         (
             COPY_STATUSES,
             "instance-copy",
             of(&Plane::Hub),
-            "The hub rejects the change of the status of Instance web-0",
+            "The platform rejects the change of the status of Instance web-0",
         ),
         (
             CLAIMS,
@@ -145,7 +145,7 @@ async fn what_is_refused_of_policies_and_projections_is_reported_in_the_project(
             policies,
             "policy",
             "city-dfw",
-            "The hub rejects the creation of PropagationPolicy city-dfw",
+            "The platform rejects the creation of PropagationPolicy city-dfw",
         ),
         (
             shown,

@@ -249,7 +249,7 @@ async fn what_hub_and_project_deny_is_reported_in_the_project() {
     assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
     assert_eq!(
         message,
-        format!("The hub rejects the creation of WorkloadDeployment web: {WORDS}")
+        format!("The platform rejects the creation of WorkloadDeployment web: {WORDS}")
     );
     let statuses = |writes: &[String]| writes.iter().filter(|line| line.ends_with("/status")).count();
     assert_eq!((statuses(&servers.writes()), servers.reported().len()), (1, 1));

@@ -1,6 +1,6 @@
-//! Which keys events of a cell enqueue: those that they concern, however many others there are.
+//! Which keys events enqueue: those that they concern, however many others there are.
 
-use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
+use popcell_api::kind::{LOCATION, NETWORK, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
 
 use super::*;
 use crate::cell::testing::cell;
@@ -117,6 +117,54 @@ async fn a_part_of_a_network_enqueues_those_whose_bindings_lead_to_it() {
     }
     let listed = enqueued(&fixture, "deployment", SUBNET, &Change::Listed);
     assert_eq!(listed, ["cell api", "cell new", "cell web"]);
+}
+
+#[tokio::test]
+async fn a_network_that_comes_or_goes_enqueues_the_workloads_that_name_it() {
+    let fixture = Fixture::answering(management(true), &["p"], Arc::<Script>::default().answer()).await;
+    let p = project("p");
+    let workload = |name: &str, network: &str| {
+        let interfaces = json!([{ "network": { "name": network } }]);
+        json!({ "metadata": { "namespace": "ns-1", "name": name, "uid": name, "resourceVersion": "1" },
+            "spec": { "template": { "spec": { "networkInterfaces": interfaces } } } })
+    };
+    fixture.list(&p, WORKLOAD, vec![workload("web", "default"), workload("api", "other")]);
+    let network = |namespace: &str| {
+        json!({ "metadata": { "namespace": namespace, "name": "default", "uid": "n", "resourceVersion": "1" } })
+    };
+    for (change, expected) in [
+        (came(network("ns-1")), vec!["web"]),
+        (gone(network("ns-1")), vec!["web"]),
+        (came(network("ns-2")), vec![]),
+    ] {
+        let keys = fixture.keys_for_event("workload", &p, NETWORK, &change);
+        let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();
+        assert_eq!(names, expected, "{change:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_on_the_hub_enqueues_the_key_of_its_own_project_only_while_that_is_engaged() {
+    let fixture = super::fixture(&Arc::default(), &["p", "q"]).await;
+    let namespaces = [("ns-n1", "p"), ("ns-n2", "q"), ("ns-n3", "away"), ("ns-n4", "")];
+    let namespaces = namespaces.map(|(name, project)| hub_namespace(name, project));
+    fixture.list(&Plane::Hub, NAMESPACE, namespaces.into());
+    let on_hub = |namespace: &str| {
+        json!({ "metadata": { "namespace": namespace, "name": "web", "uid": namespace, "resourceVersion": "1",
+            "labels": { "meta.datumapis.com/upstream-namespace": "default" } },
+            "status": { "replicas": 1 } })
+    };
+    for (namespace, expected) in [
+        ("ns-n1", Some("p")),
+        ("ns-n2", Some("q")),
+        ("ns-n3", None),
+        ("ns-n4", None),
+        ("ns-n5", None),
+    ] {
+        let keys = fixture.keys_for_event("federation", &Plane::Hub, WORKLOAD_DEPLOYMENT, &came(on_hub(namespace)));
+        let expected: Vec<Key> = expected.iter().map(|id| Key::new(&project(id), "default", "web")).collect();
+        assert_eq!(keys, expected, "{namespace}");
+    }
 }
 
 #[tokio::test]
