@@ -15,7 +15,9 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use popcell_test_support::definitions::define;
 use popcell_test_support::lab::Detached;
-use popcell_test_support::stand_ins::{Budget, FAIL, Failure, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{
+    Budget, FAIL, Failure, IN_CELLS, IN_PROJECTS, Networks, ON_HUB, Pace, Provider, Quota,
+};
 use popcell_test_support::{LabSpec, Member, Plane, artifacts, objects, workspace};
 use serde_json::{Value, json};
 
@@ -300,7 +302,7 @@ fn run_stand_ins() -> Result<()> {
 
 /// Kinds, sites, the network that examples use, and what a new project is granted.
 async fn furnish(lab: &Detached) -> Result<()> {
-    define(&plane(lab, "hub").await?, &[]).await?;
+    define(&plane(lab, "hub").await?, &ON_HUB).await?;
     let project = plane(lab, PROJECT).await?;
     define(&project, &IN_PROJECTS).await?;
     project.apply(&objects::network(NAMESPACE, "default")).await?;

@@ -327,6 +327,10 @@ impl LiveReads for Planes {
         Ok(left.count())
     }
 
+    async fn list(&self, plane: &Plane, kind: Kind, namespace: &str) -> Result<Listed, PlaneError> {
+        self.of(plane)?.at(kind, Some(namespace)).list("").await
+    }
+
     async fn project(&self, id: &str) -> Result<ProjectAnswer, PlaneError> {
         let found = self.discovered(id).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))

@@ -42,7 +42,8 @@ pub mod reasons {
     pub const AVAILABLE_PLACEMENT_FOUND: &str = "AvailablePlacementFound";
     /// Available=False on a Workload: no placement is available.
     pub const NO_AVAILABLE_PLACEMENTS: &str = "NoAvailablePlacements";
-    /// Available=False on a Workload: a network that it names does not exist.
+    /// Available=False on a Workload: a network that it names does not exist. Ready=False on an Instance: its network is not
+    /// in its city. Also a reason of NetworkBindings.
     pub const NETWORK_NOT_FOUND: &str = "NetworkNotFound";
 
     // Reasons that only a change by the user ends.
@@ -187,6 +188,23 @@ pub mod messages {
     /// Available=False and ReplicasReady=False/NameConflict in a cell: another client's object has a name that is needed.
     pub fn held_by_another(kind: &str, name: &str) -> String {
         format!("{kind} {name} is held by another owner: delete it, or rename the Workload")
+    }
+
+    /// ReplicasReady=False/NameConflict in a project: on the hub, another client's object has the name of a copy.
+    pub fn held_on_the_hub(kind: &str, name: &str) -> String {
+        format!("{kind} {name} is held by another owner on the hub: have an operator delete it there")
+    }
+
+    /// Ready=False/NetworkNotFound on an Instance.
+    pub fn network_not_in_city(name: &str, city_code: &str) -> String {
+        format!("Network {name} is not in city {city_code}")
+    }
+
+    /// Ready=False/NetworkNotFound on an Instance whose template names a Network of another namespace.
+    pub fn network_elsewhere(namespace: &str, name: &str, city_code: &str) -> String {
+        format!(
+            "Network {namespace}/{name} is not carried to city {city_code}: name a Network of the Workload's own namespace"
+        )
     }
 
     /// ReplicasReady=True/ReplicasAvailable.

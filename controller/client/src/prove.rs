@@ -4,8 +4,8 @@
 use std::fmt;
 
 use kube::core::Status;
-use popcell_api::kind::{CLUSTER, Kind};
-use popcell_core::object::{Fields, Object};
+use popcell_api::kind::{CLUSTER, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_core::object::{Fields, Listed, Object};
 use popcell_core::plan::{NAMESPACE, Plane, Proof, Target};
 use popcell_core::{identity, removed_cells};
 use serde_json::Value;
@@ -26,6 +26,14 @@ pub trait LiveReads: Sync {
         namespace: &str,
         selector: &str,
     ) -> impl Future<Output = Result<usize, Self::Error>> + Send;
+
+    /// All objects of a kind in a namespace, whole.
+    fn list(
+        &self,
+        plane: &Plane,
+        kind: Kind,
+        namespace: &str,
+    ) -> impl Future<Output = Result<Listed, Self::Error>> + Send;
 
     /// What the discovery server says of a project.
     fn project(&self, id: &str) -> impl Future<Output = Result<ProjectAnswer, Self::Error>> + Send;
@@ -88,6 +96,11 @@ async fn against<L: LiveReads>(live: &L, proof: &Proof) -> Result<Option<String>
         } => {
             let left = live.count(plane, *kind, namespace, selector).await?;
             (left > 0).then(|| format!("{left} are"))
+        }
+        Proof::NotNamed { namespace, reference } => {
+            let left = live.list(&Plane::Hub, WORKLOAD_DEPLOYMENT, namespace).await?;
+            let holds = Proof::is_not_named(&left.objects, left.unreadable.len(), reference);
+            unless(holds, "one does or cannot be read")
         }
         Proof::SourceGone { cluster, id } => source_not_gone(live, cluster, id).await?,
         Proof::NotServed { cluster, deployment } => {
@@ -154,6 +167,11 @@ impl fmt::Display for Unproven {
                 f,
                 "no {} should be left in {namespace} of the {plane}, but {found}",
                 kind.kind
+            ),
+            Proof::NotNamed { namespace, reference } => write!(
+                f,
+                "no WorkloadDeployment in {namespace} of the hub should name {} {}, but {found}",
+                reference.kind.kind, reference.name
             ),
             Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
             Proof::NotServed { cluster, deployment } => {

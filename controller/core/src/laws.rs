@@ -73,7 +73,7 @@ proptest! {
 
     /// Objects of others at names of ours are never changed, whatever happens around them.
     #[test]
-    fn foreign_objects_are_never_changed(steps in steps(), schedule in schedule(), which in 0..16_u8) {
+    fn foreign_objects_are_never_changed(steps in steps(), schedule in schedule(), which in 0..32_u8) {
         let mut driver = Driver::new();
         let foreign = driver.add_foreign(which);
         driver.run(&steps, &schedule);

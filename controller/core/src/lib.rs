@@ -39,6 +39,8 @@ pub mod plan;
 pub mod policy;
 pub mod projection;
 pub mod recent_removals;
+pub mod reference_copy;
+pub mod references;
 pub mod rejection;
 pub mod remote;
 pub mod removed_cells;

@@ -106,6 +106,8 @@ pub fn spec(city: &str) -> Value {
             "labelSelector": by_city,
         }],
         "conflictResolution": CONFLICT_RESOLUTION_ABORT,
+        // What they name goes to the same cluster, and from there with the last that names it.
+        "propagateDeps": true,
         "placement": {
             "clusterAffinity": { "labelSelector": by_city },
             // A partition never evicts the only copy.
@@ -124,7 +126,7 @@ fn without_defaults(stored: &Value, namespace: &str) -> (Value, Map<String, Valu
         fields.retain(|field, value| {
             let added = match field.as_str() {
                 "priority" => *value == json!(0),
-                "propagateDeps" | "preserveResourcesOnDeletion" => *value == json!(false),
+                "preserveResourcesOnDeletion" => *value == json!(false),
                 _ => DEFAULTS.iter().any(|(name, default)| field == name && value == default),
             };
             if added {

@@ -247,6 +247,15 @@ impl FakeServers {
                 };
                 !self.list(plane, *kind).iter().any(selected)
             }
+            Proof::NotNamed { namespace, reference } => {
+                let all = self.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+                let within: Vec<Object> = all
+                    .into_iter()
+                    .filter(|one| one.namespace() == namespace)
+                    .cloned()
+                    .collect();
+                Proof::is_not_named(&within, 0, reference)
+            }
             Proof::SourceGone { cluster, id } => {
                 let live = self.get(&Plane::Hub, popcell_api::kind::CLUSTER, "", cluster);
                 let other = |live: &Object| live.text("/spec/id").is_some_and(|one| !one.is_empty() && one != id);

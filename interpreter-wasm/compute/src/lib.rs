@@ -5,14 +5,14 @@
 //! gives the same bytes. Nothing traps: an object that cannot be read is `InvalidObject` with the path, and where an
 //! answer is possible without the broken part, that answer is given and the module of the topic says which.
 //!
-//! Not implemented: InterpretDependency (referenced ConfigMaps and Secrets are not carried yet) and InterpretComponent
-//! (one template per object).
+//! Not implemented: InterpretComponent (one template per object).
 #![cfg_attr(not(target_family = "wasm"), forbid(unsafe_code))]
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 use popcell_sdk::prelude::*;
 
 mod conditions;
+mod dependencies;
 mod health;
 mod replicas;
 mod status;
@@ -59,5 +59,9 @@ impl Interpreter for WorkloadDeployment {
 
     fn health(object: &Object) -> Result<bool> {
         health::interpret(object)
+    }
+
+    fn dependencies(object: &Object) -> Result<Vec<Dependency>> {
+        dependencies::interpret(object)
     }
 }

@@ -148,10 +148,24 @@ proptest! {
     }
 
     #[test]
+    fn dependencies_come_once_in_order_and_from_the_own_namespace(value in deployment()) {
+        let answer = WorkloadDeployment::dependencies(&object(&value))?;
+        let names: Vec<_> = answer.iter().map(|one| (&one.kind, &one.name)).collect();
+        prop_assert!(answer.iter().all(|one| one.namespace.as_deref() == Some("ns-1") && one.name.is_some()));
+        prop_assert!(answer.iter().any(|one| one.kind == "Network"));
+        prop_assert!(names.iter().enumerate().all(|(index, one)| !names[..index].contains(one)), "{:?}", names);
+        let again = WorkloadDeployment::dependencies(&object(&value))?;
+        prop_assert_eq!(again, answer);
+    }
+
+    #[test]
     fn no_operation_traps_on_broken_objects(value in broken_deployment(), other in broken_deployment(), n in any::<i32>()) {
         let (object, other) = (object(&value), object(&other));
         let _ = WorkloadDeployment::replicas(&object);
         let _ = WorkloadDeployment::health(&object);
+        if let Ok(found) = WorkloadDeployment::dependencies(&object) {
+            prop_assert!(found.iter().all(|one| one.name.as_ref().is_some_and(|name| !name.is_empty())));
+        }
         if let Ok(status) = WorkloadDeployment::status(&object) {
             prop_assert!(status.is_object());
         }

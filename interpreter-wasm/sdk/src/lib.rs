@@ -42,7 +42,7 @@ pub use interpreter::{Error, Interpreter, Result};
 pub use json::{Fields, Json, MAX_DEPTH};
 pub use module::ModuleDef;
 pub use object::Object;
-pub use popcell_contract::{Operation, UnknownOperation, quantity};
+pub use popcell_contract::{Operation, UnknownOperation, names, quantity};
 pub use popcell_sdk_macros::interpreter;
 pub use quantity::Quantity;
 pub use types::{Component, Dependency, Health, NodeClaim, Replicas, Requirements, StatusItem};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use popcell_suites::definitions::{cell, discovery, project};
+use popcell_suites::definitions::{cell, discovery, hub, project};
 use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
@@ -65,6 +65,7 @@ impl Shared for Environment {
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
         let spec = [INFRA, P1, P2].iter().fold(spec, |spec, name| spec.plane(name));
         let lab = Lab::start(&spec).await?;
+        hub(&lab.hub().await?).await?;
         let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         let projects = [lab.plane(P1).await?, lab.plane(P2).await?];
         let (users, cities) = (users_of_cells(), CELLS.map(|(_, city)| city));

@@ -8,6 +8,7 @@ mod environment;
 mod identity;
 mod isolation;
 mod misuse;
+mod networks;
 mod outages;
 mod oversized;
 mod project_lifecycle;
@@ -58,6 +59,8 @@ fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
         .test("copies::a_copy_that_is_deleted_by_hand_is_recreated", Beside, misuse::copy_deleted)
+        .test("networks::a_network_is_in_the_cities_that_need_it_and_goes_with_the_last", Beside, networks::carried)
+        .test("networks::what_names_no_network_of_its_own_namespace_waits_alone_and_says_so", Beside, networks::missing)
         .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)

@@ -34,7 +34,7 @@ pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
     let shipped = manifests::build(manifests::PROJECT_RBAC.as_ref())?;
     accepted(&plane, &shipped).await?;
     let user = only(&shipped, "ClusterRoleBinding")?["subjects"][0]["name"].clone();
-    let rights: [Right; 15] = [
+    let rights: [Right; 16] = [
         (true, "patch", COMPUTE, "workloads", ANY, ""),
         (true, "patch", COMPUTE, "workloads/status", ANY, ""),
         (false, "create", COMPUTE, "workloads", ANY, ""),
@@ -42,6 +42,7 @@ pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
         (true, "create", COMPUTE, "workloaddeployments", ANY, ""),
         (true, "delete", COMPUTE, "instances", ANY, ""),
         (true, "watch", NETWORKING, "locationbindings", ANY, ""),
+        (true, "watch", NETWORKING, "networks", ANY, ""),
         (false, "patch", NETWORKING, "networks", ANY, ""),
         // Nothing in the project plane chooses a Location.
         (false, "list", NETWORKING, "locations", ANY, ""),
@@ -117,7 +118,7 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
 pub(crate) async fn of_a_cell_on_the_hub(environment: &Environment, _: &str) -> Result<()> {
     let hub = environment.lab.hub().await?;
     users::cells_on_hub(&hub, &[DFW, ORD]).await?;
-    let rights: [Right; 30] = [
+    let rights: [Right; 31] = [
         (true, "watch", COMPUTE, "instances", ANY, ""),
         (true, "create", COMPUTE, "instances", ANY, ""),
         (true, "patch", COMPUTE, "instances", ANY, ""),
@@ -142,6 +143,7 @@ pub(crate) async fn of_a_cell_on_the_hub(environment: &Environment, _: &str) -> 
         (false, "create", "", "configmaps", HOME, ""),
         (false, "get", "", "configmaps", HOME, "other"),
         (false, "get", "", "secrets", "karmada-cluster", ""),
+        (false, "get", NETWORKING, "networks", ANY, ""),
         (false, "get", "work.karmada.io", "works", ANY, ""),
         (false, "get", "work.karmada.io", "resourcebindings", ANY, ""),
         (false, "get", "policy.karmada.io", "propagationpolicies", ANY, ""),
@@ -167,7 +169,7 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
     let hub = environment.lab.hub().await?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
     users::of_hub(&environment.lab, files.path()).await?;
-    let rights: [Right; 39] = [
+    let rights: [Right; 45] = [
         (true, "watch", "", "namespaces", "", ""),
         (true, "create", "", "namespaces", "", ""),
         (true, "patch", "", "namespaces", "", ""),
@@ -178,6 +180,12 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
         (true, "patch", "", "resourcequotas", ANY, ""),
         (true, "delete", "", "resourcequotas", ANY, ""),
         (false, "patch", "", "resourcequotas/status", ANY, ""),
+        (true, "watch", NETWORKING, "networks", ANY, ""),
+        (true, "create", NETWORKING, "networks", ANY, ""),
+        (true, "patch", NETWORKING, "networks", ANY, ""),
+        (true, "delete", NETWORKING, "networks", ANY, ""),
+        (false, "update", NETWORKING, "networks", ANY, ""),
+        (false, "patch", NETWORKING, "networks/status", ANY, ""),
         (true, "get", COMPUTE, "workloaddeployments", ANY, ""),
         (true, "create", COMPUTE, "workloaddeployments", ANY, ""),
         (true, "patch", COMPUTE, "workloaddeployments", ANY, ""),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use popcell_api::kind;
-use popcell_suites::definitions::{define, discovery};
+use popcell_suites::definitions::{define, discovery, hub};
 use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::{
@@ -75,6 +75,7 @@ impl Shared for Environment {
             .iter()
             .fold(spec, |spec, name| spec.plane(name));
         let lab = Lab::start(&spec).await?;
+        hub(&lab.hub().await?).await?;
         let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         try_join_all([P1, P2, P3, SOLO].map(|name| project(&lab, name))).await?;
         let infra = lab.plane(INFRA).await?;

@@ -22,7 +22,7 @@ pub(crate) async fn policy(environment: &Environment, namespace: &str) -> Result
 
     let elsewhere = json!({ "spec": {
         "placement": { "clusterAffinity": { "labelSelector": { "matchLabels": { labels::CITY_CODE: "ORD" } } } },
-        "propagateDeps": true,
+        "propagateDeps": false,
     } });
     tenant
         .hub

@@ -60,6 +60,7 @@ impl Shared for Environment {
         let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         let (infra, project, cell) = (lab.plane(INFRA).await?, lab.plane(P1).await?, lab.plane(DFW).await?);
         definitions::discovery(&infra, &[P1]).await?;
+        definitions::hub(&lab.hub().await?).await?;
         definitions::project(&project, &[DFW], CITY).await?;
         definitions::cell(&cell, "DFW").await?;
         let stand_ins = Mutex::new((in_cell(&cell), in_project(&project)));

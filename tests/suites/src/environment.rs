@@ -7,6 +7,7 @@ use popcell_test_support::lab::HUB;
 use popcell_test_support::{Lab, LabSpec, Member, Webhook, WebhookSpec, artifacts};
 use tokio::sync::Mutex;
 
+use crate::definitions;
 use crate::suite::Shared;
 
 /// How long anything may take to reach its place. Karmada repeats failed items after at most 5 s in the lab; the rest is
@@ -49,6 +50,7 @@ impl Shared for Environment {
             .hub_flag("karmada-controller-manager", "--feature-gates=Failover=true")
             .hub_flag("karmada-controller-manager", "--enable-no-execute-taint-eviction=true");
         let lab = Lab::start(&spec).await?;
+        definitions::hub(&lab.hub().await?).await?;
         // Few slots: nothing that Karmada asks in these tests may need more.
         let modules = WebhookSpec::with_modules(&["compute", "karmada-example"])?;
         let webhook = Mutex::new(webhook(&lab, modules.flag("--slots=2")).await?);

@@ -42,6 +42,11 @@ pub async fn project(server: &Plane, cells: &[&str], cities: &[&str]) -> Result<
     Ok(())
 }
 
+/// Makes a hub of a Karmada: what is carried to cells beside our kinds.
+pub async fn hub(server: &Plane) -> Result<()> {
+    define(server, &stand_ins::ON_HUB).await
+}
+
 /// Makes the cell of a city of a server: its kinds, the namespace where the program keeps what it must not lose, and its
 /// Location.
 pub async fn cell(server: &Plane, city: &str) -> Result<()> {

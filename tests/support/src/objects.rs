@@ -220,6 +220,7 @@ pub fn city_policy(namespace: &str, city: &str) -> Value {
         },
         "spec": {
             "conflictResolution": "Abort",
+            "propagateDeps": true,
             "resourceSelectors": [{
                 "apiVersion": API_VERSION,
                 "kind": "WorkloadDeployment",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use popcell_api::kind;
 use popcell_test_support::definitions::{define, ready_project};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, ON_HUB, Pace, Provider, Quota};
 use popcell_test_support::{Gateway, Lab, Plane, Webhook, objects};
 use tempfile::TempDir;
 
@@ -28,6 +28,7 @@ impl Scene {
     pub(super) async fn prepare(lab: Lab, webhook: Webhook) -> Result<Self> {
         let project = lab.plane(PROJECT).await?;
         define(&project, &IN_PROJECTS).await?;
+        define(&lab.hub().await?, &ON_HUB).await?;
         let namespace = project.apply(&objects::namespace(NAMESPACE)).await?;
         let uid = namespace.metadata.uid.context("a Namespace without uid")?;
         project.apply(&objects::network(NAMESPACE, "default")).await?;

@@ -30,6 +30,7 @@ use crate::remote::NAME_CONFLICT_RETRY;
 use crate::sizing;
 use crate::slots;
 pub use networks::{Networks, binding_name, binding_prefix};
+pub(crate) use networks::{is_without_network, missing};
 pub use progress::{
     PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, tells_progress,
     without_progress,

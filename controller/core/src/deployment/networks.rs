@@ -3,10 +3,11 @@
 //! context.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use popcell_api::conditions::{self as types, messages, reasons};
 use popcell_api::kind::{self, NETWORK_BINDING, SUBNET_CLAIM};
+use popcell_api::labels;
 use popcell_api::names::{NETWORK_BINDING_INFIX, SUBNET_CLAIM_SUFFIX};
 use popcell_api::networking::{IP_FAMILY_IPV4, SUBNET_CLASS_PRIVATE};
-use popcell_api::{conditions as types, labels};
 use serde_json::{Value, json};
 
 use super::template::same;
@@ -15,6 +16,7 @@ use crate::edit::Edit;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Note, Plan, Plane, Target};
+use crate::references;
 use crate::workload::owner;
 
 /// What the cell has of networks. Each is unknown where its kind is not served.
@@ -30,6 +32,8 @@ pub struct Networks<'a> {
     pub claims: Observed<&'a [&'a Object]>,
     /// All Subnets.
     pub subnets: Observed<&'a [&'a Object]>,
+    /// Whether Networks of other namespaces are out of reach: a cell has those of all projects side by side.
+    pub own_namespace_only: bool,
 }
 
 /// How far they are.
@@ -71,6 +75,34 @@ pub(super) fn reference(location: &Object) -> Value {
         "" => json!({ "name": location.name() }),
         namespace => json!({ "name": location.name(), "namespace": namespace }),
     }
+}
+
+/// Why the city has not the network of the first interface that lacks one: the message of a reason that the user reads.
+/// `bindings` are NetworkBindings of the namespace.
+pub(crate) fn missing(
+    deployment: &Object,
+    interfaces: &[Value],
+    bindings: &[&Object],
+    own_namespace_only: bool,
+) -> Option<String> {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    interfaces.iter().enumerate().find_map(|(index, interface)| {
+        let network = interface.get("network")?;
+        let text = |field| network.get(field).and_then(Value::as_str).unwrap_or_default();
+        if own_namespace_only && references::is_elsewhere(network, deployment.namespace()) {
+            return Some(messages::network_elsewhere(text("namespace"), text("name"), city));
+        }
+        let name = binding_name(deployment.name(), index);
+        let binding = bindings.iter().find(|one| one.name() == name)?;
+        is_without_network(binding).then(|| messages::network_not_in_city(text("name"), city))
+    })
+}
+
+/// Whether the network services found no Network for a NetworkBinding.
+pub(crate) fn is_without_network(binding: &Object) -> bool {
+    let ready = conditions::of(binding, types::READY);
+    let says = |field, value| ready.is_some_and(|ready| conditions::text(ready, field) == value);
+    says("status", "False") && says("reason", reasons::NETWORK_NOT_FOUND)
 }
 
 /// Makes what is missing, and says how far everything is. `plan` is the networks' own.
@@ -118,6 +150,10 @@ impl<'a> Reconcile<'a> {
         let interfaces = self.deployment.items("/spec/template/spec/networkInterfaces");
         let mut contexts: Option<Vec<&'a Object>> = Some(Vec::new());
         for (index, interface) in interfaces.iter().enumerate() {
+            if self.is_out_of_reach(interface) {
+                contexts = None;
+                continue;
+            }
             let name = binding_name(self.deployment.name(), index);
             let held = bindings.iter().copied().find(|one| one.name() == name);
             let spec = json!({ "network": interface.get("network"), "location": self.at });
@@ -136,6 +172,13 @@ impl<'a> Reconcile<'a> {
             }
         }
         contexts
+    }
+
+    /// Whether an interface names a Network that may be another tenant's: it is not bound.
+    fn is_out_of_reach(&self, interface: &Value) -> bool {
+        let network = interface.get("network");
+        let is_elsewhere = |network| references::is_elsewhere(network, self.deployment.namespace());
+        self.seen.own_namespace_only && network.is_some_and(is_elsewhere)
     }
 
     fn create_binding(&self, name: &str, spec: &Value) -> Action {

@@ -10,7 +10,7 @@ use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, DeletionGuard, NAMESPACE, Note, Plane, Proof, Target};
-use crate::{growth, orphans, reserved, workload};
+use crate::{growth, orphans, references, reserved, workload};
 
 /// Fields that the API makes immutable.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
@@ -201,6 +201,7 @@ impl<'a> Reconcile<'a> {
         let mut spec = self.seen.deployment.at("/spec").cloned().unwrap_or_else(|| json!({}));
         if let Some(template) = spec.get_mut("template") {
             reserved::strip(template);
+            references::localise(template, self.seen.deployment.namespace());
         }
         spec
     }

@@ -6,6 +6,7 @@
 //! - A WorkloadDeployment that is finalising deletes what was made for its own uid and nothing else.
 //! - One that no Workload asks for is carried only to a city that the project has a usable LocationBinding of. Without
 //!   one, running workloads are unaffected, and may become fewer.
+//! - A reference to an object of the own namespace loses that namespace, which has another name on the hub.
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
 //! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
@@ -81,6 +82,8 @@ pub struct Hub<'a> {
     pub policy: Option<&'a Object>,
     /// The ResourceBinding of the hub WorkloadDeployment.
     pub binding: Option<&'a Object>,
+    /// An object of another client at the name of a copy that it needs ([`crate::reference_copy`]).
+    pub held: Option<&'a Target>,
 }
 
 /// Decides one reconcile.
@@ -222,6 +225,14 @@ impl<'a> Reconcile<'a> {
         if let Some(delay) = requeue {
             self.plan.requeue_within(delay);
         }
+        let status = match hub.held {
+            Some(held) => {
+                let message = messages::held_on_the_hub(held.kind.kind, &held.name);
+                let reason = reasons::NAME_CONFLICT;
+                Some(mirror::stopped(deployment, status, reason, &message, self.seen.now))
+            }
+            None => status,
+        };
         self.reported_rejection(status)
     }
 

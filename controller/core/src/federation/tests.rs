@@ -76,6 +76,7 @@ fn pass_after(servers: &FakeServers, name: &str, project: Project<'_>, rejected:
             deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
             policy: servers.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", &policy_name),
             binding: servers.get(&Plane::Hub, kind::RESOURCE_BINDING, "ns-n1", name),
+            held: None,
         }),
         spec_echoes: &SpecEchoes::default(),
         rejected,
@@ -341,4 +342,57 @@ fn a_server_that_prunes_is_written_to_once() {
     });
     assert!(plan.is_unchanged(), "{plan:?}");
     assert_eq!(plan.notes, [Note::Skew(target)]);
+}
+
+#[test]
+fn a_network_of_the_own_namespace_is_carried_without_it_and_one_of_another_as_it_is() {
+    let mut servers = servers(&[("web", "DFW")]);
+    change(&mut servers, "web", |one| {
+        one.data["spec"]["template"]["spec"]["networkInterfaces"] = json!([
+            { "network": { "name": "a", "namespace": "default" } },
+            { "network": { "name": "b", "namespace": "shared" } },
+        ])
+    });
+    settle(&mut servers, "web");
+    assert_eq!(
+        in_hub(&servers, "web")
+            .unwrap()
+            .at("/spec/template/spec/networkInterfaces"),
+        Some(&json!([{ "network": { "name": "a" } }, { "network": { "name": "b", "namespace": "shared" } }]))
+    );
+}
+
+#[test]
+fn a_copy_whose_name_another_client_holds_on_the_hub_is_reported_until_it_is_free() {
+    let mut servers = servers(&[("web", "DFW")]);
+    settle(&mut servers, "web");
+    let held = Target::namespaced(&Plane::Hub, kind::NETWORK, "ns-n1", "default");
+    let with = |servers: &FakeServers, held| {
+        decide(&Observation {
+            project: P,
+            deployment: in_project(servers, "web"),
+            siblings: &[],
+            workload: Observed::Known(None),
+            bindings: Observed::Known(&servers.list(&plane(), kind::LOCATION_BINDING)),
+            namespace: Observed::Known(servers.get(&plane(), NAMESPACE, "", "default")),
+            hub: Observed::Known(Hub {
+                namespaces: &servers.list(&Plane::Hub, NAMESPACE),
+                deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+                held,
+                ..Hub::default()
+            }),
+            spec_echoes: &SpecEchoes::default(),
+            rejected: &[],
+            elsewhere: None,
+            now: testing::now(),
+        })
+    };
+    servers.settle(|servers| with(servers, Some(&held)));
+    let message = "Network default is held by another owner on the hub: have an operator delete it there";
+    assert_eq!(
+        available(in_project(&servers, "web")),
+        ("NameConflict".to_owned(), message.to_owned())
+    );
+    settle(&mut servers, "web");
+    assert_eq!(available(in_project(&servers, "web")).0, "ProvisioningInstances");
 }

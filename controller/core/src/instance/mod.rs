@@ -50,6 +50,8 @@ pub struct Observation<'a> {
     pub deployment: Option<&'a Object>,
     /// NetworkBindings of its namespace: at least those at the names of the interfaces of its WorkloadDeployment.
     pub bindings: Observed<&'a [&'a Object]>,
+    /// See [`crate::deployment::Networks`].
+    pub own_namespace_only: bool,
     /// What is known of its quota.
     pub quota: Quota<'a>,
     /// Whether the server rejected it when its gates were removed last.

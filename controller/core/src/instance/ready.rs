@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::gates::NETWORK;
 use serde_json::Value;
 
 use super::Observation;
 use super::draft::{Draft, is_reason};
 use crate::conditions::{self, Condition, priority, text};
-use crate::deployment::binding_name;
+use crate::deployment::{binding_name, is_without_network, missing};
 use crate::object::{Fields, Object};
 
 /// Conditions that say nothing about why an Instance is not programmed.
@@ -43,12 +44,16 @@ fn overlay(draft: &mut Draft<'_>, denied: Option<&str>) {
     }
 }
 
-/// A failed network comes before quota, and that before the gates themselves.
+/// A failed network comes before one that is not there, that before quota, and that before the gates themselves.
 fn gated(seen: &Observation<'_>, gates: &[&str], denied: Option<String>) -> Condition {
     let not_ready = |reason, message| Condition::new(types::READY, false, reason, message);
     let network = failed_network(seen).map(|message| not_ready(reasons::NETWORK_FAILED_TO_CREATE, message));
+    let missing = || {
+        let message = missing_network(seen).filter(|_| gates.contains(&NETWORK))?;
+        Some(not_ready(reasons::NETWORK_NOT_FOUND, message))
+    };
     let quota = || denied.map(|message| not_ready(reasons::PENDING_QUOTA, message));
-    network.or_else(quota).unwrap_or_else(|| {
+    network.or_else(missing).or_else(quota).unwrap_or_else(|| {
         not_ready(
             reasons::SCHEDULING_GATES_PRESENT,
             messages::scheduling_gates_present(gates),
@@ -70,9 +75,16 @@ fn failed_network(seen: &Observation<'_>) -> Option<String> {
     })
 }
 
-/// Whether the site could not make the network of a NetworkBinding.
+/// Why the city has not a network of the Instance.
+fn missing_network(seen: &Observation<'_>) -> Option<String> {
+    let (deployment, bindings) = (seen.deployment?, seen.bindings.known()?);
+    let interfaces = seen.instance.items("/spec/networkInterfaces");
+    missing(deployment, interfaces, bindings, seen.own_namespace_only)
+}
+
+/// Whether the site could not make the network of a NetworkBinding, or has it not.
 pub fn has_failed(binding: &Object) -> bool {
-    failure(binding).is_some()
+    failure(binding).is_some() || is_without_network(binding)
 }
 
 /// The message of a network that the site could not make.

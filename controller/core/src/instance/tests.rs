@@ -76,6 +76,7 @@ fn seen<'a>(instance: &'a Object, quota: Quota<'a>) -> Observation<'a> {
         instance,
         deployment: None,
         bindings: Observed::Unknown,
+        own_namespace_only: true,
         quota,
         gates_rejected: false,
         no_budget_grace: Duration::ZERO,

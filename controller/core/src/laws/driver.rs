@@ -19,6 +19,8 @@ use crate::testing::{FakeServers, Key, object};
 
 pub(super) const CITIES: [&str; 3] = ["DFW", "ORD", "LHR"];
 const HUB_NAMESPACE: &str = "ns-n1";
+/// The network that every template names.
+const NETWORK: &str = "default";
 const P: Project<'static> = Project {
     id: "p",
     uid: Some("project-1"),
@@ -149,7 +151,12 @@ impl Driver {
             return;
         }
         let (plane, name_of_kind, namespace, name) = victim.get(&ours).clone();
-        let kinds = [kind::WORKLOAD_DEPLOYMENT, kind::PROPAGATION_POLICY, kind::INSTANCE];
+        let kinds = [
+            kind::WORKLOAD_DEPLOYMENT,
+            kind::PROPAGATION_POLICY,
+            kind::INSTANCE,
+            kind::NETWORK,
+        ];
         let kind = kinds.into_iter().find(|one| one.kind == name_of_kind).unwrap();
         self.servers.delete(&plane, kind, &namespace, &name);
         self.collect_garbage();
@@ -162,7 +169,9 @@ impl Driver {
         let policy = json!({ "metadata": meta(HUB_NAMESPACE, "city-ord"), "spec": { "resourceSelectors": [] } });
         let instance = json!({ "metadata": meta("default", "web-us-lhr-0"), "spec": {} });
         let local = json!({ "metadata": meta("default", "web-us-ord"), "spec": { "workloadRef": { "name": "other", "uid": "x" }, "cityCode": "nowhere at all" } });
+        let network = json!({ "metadata": meta(HUB_NAMESPACE, NETWORK), "spec": { "ipam": { "mode": "Policy" } } });
         let all = [
+            (Plane::Hub, kind::NETWORK, network),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT, wd),
             (Plane::Hub, kind::PROPAGATION_POLICY, policy),
             (project(), kind::INSTANCE, instance),
@@ -211,7 +220,7 @@ impl Driver {
                 self.servers.put(&plane, kind::LOCATION_BINDING, object(binding));
             }
             Step::Network => {
-                let network = json!({ "metadata": { "name": "default", "namespace": "default" } });
+                let network = json!({ "metadata": { "name": NETWORK, "namespace": "default" }, "spec": { "ipam": { "mode": "Auto" } } });
                 self.servers.put(&plane, kind::NETWORK, object(network));
             }
             Step::Cells(running) => self.running = *running,
@@ -237,7 +246,7 @@ impl Driver {
             "metadata": { "name": "web", "namespace": "default", "uid": format!("w{}", self.lives),
                 "resourceVersion": format!("w{}", self.lives), "generation": 1 },
             "spec": {
-                "template": { "spec": { "networkInterfaces": [{ "network": { "name": "default" } }] } },
+                "template": { "spec": { "networkInterfaces": [{ "network": { "name": NETWORK, "namespace": "default" } }] } },
                 "placements": [{ "name": "us", "cityCodes": self.cities, "scaleSettings": { "minReplicas": 1 } }],
             },
         });

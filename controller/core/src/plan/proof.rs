@@ -7,6 +7,8 @@ use popcell_api::labels;
 
 use super::{Plane, Target};
 use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::references::{self, Reference};
 
 /// What a live server must confirm right before a delete is sent.
 ///
@@ -39,6 +41,13 @@ pub enum Proof {
         namespace: String,
         /// The label selector.
         selector: String,
+    },
+    /// A live LIST of the WorkloadDeployments of a hub namespace has none that names an object, and none that cannot be read.
+    NotNamed {
+        /// The hub namespace.
+        namespace: String,
+        /// The object.
+        reference: Reference,
     },
     /// A live GET of the Karmada Cluster answers NotFound, or another `spec.id` that is not empty; or the durable record of
     /// removed cells, read live, has this name and id.
@@ -80,7 +89,7 @@ impl Proof {
         match self {
             Self::Gone { source, .. } | Self::Lives { source, .. } => Some(&source.plane),
             Self::NoneLeft { plane, .. } => Some(plane),
-            Self::SourceGone { .. } | Self::NotServed { .. } => Some(&Plane::Hub),
+            Self::NotNamed { .. } | Self::SourceGone { .. } | Self::NotServed { .. } => Some(&Plane::Hub),
             Self::ProjectGone { .. } => Some(&Plane::Discovery),
             Self::Server { .. } => None,
         }
@@ -94,6 +103,11 @@ impl Proof {
         };
         let city = deployment.text("/spec/cityCode");
         city.is_some() && cluster.label(labels::CITY_CODE) != city
+    }
+
+    /// Whether what a live LIST found proves [`Proof::NotNamed`].
+    pub fn is_not_named(deployments: &[Object], unreadable: usize, reference: &Reference) -> bool {
+        unreadable == 0 && references::is_named(deployments, reference) == Observed::Known(false)
     }
 
     /// Whether what a live GET found (`None` = NotFound) proves [`Proof::Gone`].

@@ -75,6 +75,7 @@ fn the_policy_of_a_city_has_its_whole_spec() {
             "resourceSelectors": [{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
                 "labelSelector": by_city }],
             "conflictResolution": "Abort",
+            "propagateDeps": true,
             "placement": {
                 "clusterAffinity": { "labelSelector": by_city },
                 "clusterTolerations": [{ "operator": "Exists", "effect": "NoExecute" }],

@@ -178,6 +178,10 @@ impl LiveReads for Applier {
         Ok(self.list(plane, kind, Some(namespace), selector).await?.count())
     }
 
+    async fn list(&self, plane: &Plane, kind: Kind, namespace: &str) -> Result<Listed, ApplyError> {
+        Self::list(self, plane, kind, Some(namespace), "").await
+    }
+
     async fn project(&self, id: &str) -> Result<ProjectAnswer, ApplyError> {
         Self::project(self, id).await
     }

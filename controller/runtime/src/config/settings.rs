@@ -84,7 +84,7 @@ pub struct Connections {
 /// Groups of controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
-    /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `projection-sweep`, `orphans`, `removed-cells`,
+    /// `workload`, `federation`, `policy`, `hub-quota`, `reference-copy`, `projection`, `projection-sweep`, `orphans`, `removed-cells`,
     /// `removed-cells-record`, `project-claims`.
     pub management: bool,
     /// `deployment`, `instance`, `instance-copy`, `instance-claim`, `claim-projects`.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use popcell_api::kind::NETWORK;
 use popcell_core::metrics as table;
 use popcell_core::plan::{Plane, RESOURCE_QUOTA};
 
@@ -91,13 +92,17 @@ async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_hub_that_gives_no_right_to_quotas_is_ready() {
+async fn a_hub_without_quotas_or_networks_is_ready() {
     let planes = silent();
     planes.engage(&Plane::Hub, None).await.unwrap();
-    for watch_spec in HUB.iter().filter(|watch_spec| watch_spec.kind != RESOURCE_QUOTA) {
-        list_nothing(&store(&planes, &Plane::Hub, watch_spec.kind));
+    for watch_spec in &HUB {
+        let store = store(&planes, &Plane::Hub, watch_spec.kind);
+        match watch_spec.kind {
+            RESOURCE_QUOTA => drop(store.lose("403 Forbidden".to_owned())),
+            NETWORK => drop(store.lose("404 page not found".to_owned())),
+            _ => list_nothing(&store),
+        }
     }
-    store(&planes, &Plane::Hub, RESOURCE_QUOTA).lose("403 Forbidden".to_owned());
     let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::of(false));
     let health = serve(vec![check], Metrics::new()).await;
     assert_eq!(get(health.address(), "/readyz").0, 200);

@@ -79,8 +79,11 @@ impl WatchSpec {
 pub const PROJECT: [WatchSpec; 5] = [
     WatchSpec::new(kind::WORKLOAD, WatchCondition::Engaged),
     WatchSpec::new(kind::WORKLOAD_DEPLOYMENT, WatchCondition::Engaged),
-    WatchSpec::new(kind::NETWORK, WatchCondition::Any(&[kind::WORKLOAD])),
-    // A WorkloadDeployment that is made directly needs one too.
+    // A WorkloadDeployment that is made directly needs these too.
+    WatchSpec::new(
+        kind::NETWORK,
+        WatchCondition::Any(&[kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT]),
+    ),
     WatchSpec::new(
         kind::LOCATION_BINDING,
         WatchCondition::Any(&[kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT]),
@@ -104,7 +107,7 @@ const BINDING: [&str; 6] = [
 ];
 
 /// What management controllers watch on the hub.
-pub const HUB: [WatchSpec; 7] = [
+pub const HUB: [WatchSpec; 8] = [
     WatchSpec::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
     WatchSpec::new(kind::WORKLOAD_DEPLOYMENT, WatchCondition::Engaged),
     WatchSpec::new(kind::PROPAGATION_POLICY, WatchCondition::Engaged),
@@ -124,6 +127,8 @@ pub const HUB: [WatchSpec; 7] = [
         labels::MANAGED_BY,
         View::Whole,
     ),
+    // Copies, and what other clients have at their names. A hub without this kind, or without a right to it, carries none.
+    WatchSpec::new(kind::NETWORK, WatchCondition::Optional),
 ];
 
 /// What cell controllers watch in the cell.

@@ -142,6 +142,7 @@ impl Reconciler for Deployment {
                 contexts: contexts.as_ref().map(Vec::as_slice),
                 claims: claims.as_ref().map(Vec::as_slice),
                 subnets: subnets.as_ref().map(Vec::as_slice),
+                own_namespace_only: !self.single,
             }),
             rejected: &rejected,
             elsewhere: elsewhere.as_ref(),

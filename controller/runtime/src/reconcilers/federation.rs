@@ -10,11 +10,13 @@ use popcell_core::federation::{self, Hub};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
+use popcell_core::references::{self, CARRIED, Reference};
 use popcell_core::rejection::Rejection;
-use popcell_core::{bindings, derived, identity, names, slots};
+use popcell_core::{bindings, derived, identity, names, reference_copy, slots};
 
 use super::policy::POLICY_RECONCILER;
 use super::projection::PROJECTION_RECONCILER;
+use super::reference_copy::REFERENCE_COPY_RECONCILER;
 use super::{events, hub_namespaces};
 use crate::apply::ApplyError;
 use crate::context::Context;
@@ -35,6 +37,7 @@ struct Holding {
     deployments: Vec<Arc<Object>>,
     policy: Option<Arc<Object>>,
     binding: Option<Arc<Object>>,
+    held: Option<Target>,
 }
 
 impl Holding {
@@ -70,6 +73,7 @@ impl Holding {
         let bindings = snapshot
             .in_namespace(&Plane::Hub, kind::RESOURCE_BINDING, &within)
             .known()?;
+        let held = held(snapshot, &within, deployment);
         Some(Self {
             namespaces,
             deployments,
@@ -77,6 +81,7 @@ impl Holding {
             binding: bindings
                 .into_iter()
                 .find(|one| bound(one).is_some_and(|(_, name)| name == deployment.name())),
+            held,
         })
     }
 }
@@ -172,6 +177,7 @@ impl Reconciler for Federation {
                     deployments: &deployments,
                     policy: holding.policy.as_deref(),
                     binding: holding.binding.as_deref(),
+                    held: holding.held.as_ref(),
                 }),
                 spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
@@ -197,6 +203,9 @@ impl Reconciler for Federation {
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => of_hub_namespace(context, change),
             (Plane::Hub, kind::RESOURCE_BINDING) => of_resource_binding(context, change),
             (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => of_policy(context, change),
+            (Plane::Hub, kind) if CARRIED.contains(&kind) && is_or_was_foreign(change) => {
+                of_holder(context, kind, change)
+            }
             _ => Vec::new(),
         }
     }
@@ -217,7 +226,17 @@ impl Reconciler for Federation {
     }
 }
 
-/// What was rejected of the policy of its city, or of what shows its Instances in the project.
+/// The object of another client on the hub at the name of a copy that a WorkloadDeployment needs.
+fn held(snapshot: &Snapshot<'_>, hub_namespace: &str, deployment: &Object) -> Option<Target> {
+    references::of(deployment)
+        .into_iter()
+        .find_map(|Reference { kind, name }| {
+            let holder = snapshot.get(&Plane::Hub, kind, hub_namespace, &name).known()??;
+            reference_copy::is_foreign(&holder).then(|| Target::of(&Plane::Hub, kind, &holder))
+        })
+}
+
+/// What was rejected of the policy of its city, of a copy that it needs, or of what shows its Instances in the project.
 fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object) -> Option<Rejection> {
     let hub_namespace = names::hub_namespace(namespace.uid());
     let policy = names::city_policy(deployment.text("/spec/cityCode")?);
@@ -225,7 +244,14 @@ fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object
     let of_policy = hub
         .rejections
         .of(POLICY_RECONCILER, &Key::new(&Plane::Hub, &hub_namespace, &policy));
-    of_policy.into_iter().next().or_else(|| {
+    let of_reference = || {
+        let needed = references::of(deployment);
+        let is_needed = |key: &str| needed.iter().any(|one| one.to_string() == key);
+        let rejections = &hub.rejections;
+        let first = rejections.first_of(REFERENCE_COPY_RECONCILER, &hub_namespace, "", is_needed);
+        first.map(|(_, rejection)| rejection)
+    };
+    of_policy.into_iter().next().or_else(of_reference).or_else(|| {
         let of_it = |name: &str| slots::deployment_of(name) == Some(deployment.name());
         let prefix = slots::prefix(deployment.name());
         let first = hub
@@ -246,6 +272,22 @@ pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &s
         .filter(names_it)
         .map(|one| (FEDERATION_RECONCILER, Key::new(&plane, &namespace, one.name())))
         .collect()
+}
+
+/// Who shows what is rejected of a copy: the WorkloadDeployments that name its source.
+pub(super) fn users_of_reference(context: &Context, hub_namespace: &str, key: &str) -> Vec<(&'static str, Key)> {
+    let users = named_in_project(context, hub_namespace, |one| one.to_string() == key);
+    users.into_iter().map(|user| (FEDERATION_RECONCILER, user)).collect()
+}
+
+/// WorkloadDeployments of a project that name an object which is copied to a hub namespace.
+fn named_in_project(context: &Context, hub_namespace: &str, is_meant: impl Fn(&Reference) -> bool) -> Vec<Key> {
+    let Some((plane, namespace)) = hub_namespaces::owner(context, hub_namespace) else {
+        return Vec::new();
+    };
+    events::keys_where(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace), |one| {
+        references::of(one).iter().any(&is_meant)
+    })
 }
 
 /// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.
@@ -362,6 +404,19 @@ fn of_policy(context: &Context, change: &Change) -> Vec<Key> {
     owner
         .map(|(plane, namespace)| within(context, &plane, &namespace))
         .unwrap_or_default()
+}
+
+/// Whether an object at the name of a copy is another client's, or was.
+fn is_or_was_foreign(change: &Change) -> bool {
+    events::is_more_than_status(change) && events::both(change).any(|one| !one.marked())
+}
+
+/// WorkloadDeployments that wait for the name of an object of another client on the hub.
+fn of_holder(context: &Context, kind: Kind, change: &Change) -> Vec<Key> {
+    let Some((hub_namespace, name)) = events::address(change) else {
+        return Vec::new();
+    };
+    named_in_project(context, hub_namespace, |one| one.kind == kind && one.name == name)
 }
 
 /// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.

@@ -72,6 +72,7 @@ impl Reconciler for Instance {
                 instance: &found,
                 deployment: deployment.as_deref(),
                 bindings: bindings.as_ref().map(Vec::as_slice),
+                own_namespace_only: !self.cell.is_project,
                 quota,
                 gates_rejected,
                 no_budget_grace: self.cell.no_budget_grace,

@@ -18,6 +18,7 @@ mod policy;
 mod project_claims;
 mod projection;
 mod projection_sweep;
+mod reference_copy;
 mod removed_cells;
 mod removed_cells_record;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use policy::Policy;
 pub use project_claims::ProjectClaims;
 pub use projection::Projection;
 pub use projection_sweep::ProjectionSweep;
+pub use reference_copy::ReferenceCopy;
 pub use removed_cells::RemovedCells;
 pub use removed_cells_record::RemovedCellsRecord;
 pub use workload::Workload;
@@ -56,6 +58,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
         all.push(Arc::new(HubQuota));
+        all.push(Arc::new(ReferenceCopy));
         let removed = Arc::<RemovedProjections>::default();
         all.push(Arc::new(Projection {
             removed: Arc::clone(&removed),

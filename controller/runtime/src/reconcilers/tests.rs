@@ -13,6 +13,7 @@ mod namespaces;
 mod noisy;
 mod orphans;
 mod projection;
+mod reference_copy;
 mod refused;
 mod rejected;
 mod remote;

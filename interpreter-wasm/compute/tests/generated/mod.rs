@@ -121,44 +121,62 @@ fn with_type((kind, mut condition): (&str, Value)) -> Value {
 pub(crate) fn deployment() -> impl Strategy<Value = Value> {
     let scale = (0_i32..2000, of(0_i32..5000));
     let limits = of((1_u32..4000, 1_u32..4096));
-    (scale, of(0_i32..10), limits, of(status()), of(1_i64..4), of(0_i64..4)).prop_map(
-        |((minimum, maximum), replicas, limits, status, generation, template_generation)| {
-            let mut object = json!({
-                "apiVersion": "compute.datumapis.com/v1alpha",
-                "kind": "WorkloadDeployment",
-                "metadata": {"name": "web-us-dfw", "namespace": "ns-1", "annotations": {}},
-                "spec": {
-                    "cityCode": "DFW",
-                    "scaleSettings": {"minReplicas": minimum},
-                    "template": {"spec": {"runtime": {
-                        "resources": {"instanceType": "datumcloud/d1-standard-2"},
-                        "sandbox": {"containers": [{"name": "httpd", "image": "httpd"}]},
-                    }}},
-                },
-            });
-            if let Some(maximum) = maximum {
-                object["spec"]["scaleSettings"]["maxReplicas"] = maximum.into();
-            }
-            if let Some(replicas) = replicas {
-                object["spec"]["replicas"] = replicas.into();
-            }
-            if let Some((cpu, memory)) = limits {
-                object["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["resources"] =
-                    json!({"limits": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}});
-            }
-            if let Some(status) = status {
-                object["status"] = status;
-            }
-            if let Some(generation) = generation {
-                object["metadata"]["generation"] = generation.into();
-            }
-            if let Some(generation) = template_generation {
-                object["metadata"]["annotations"]["resourcetemplate.karmada.io/generation"] =
-                    generation.to_string().into();
-            }
-            object
-        },
+    let named = (
+        prop::collection::vec("[a-c]{1,2}", 1..4),
+        prop::collection::vec("[a-c]{1,2}", 0..4),
+    );
+    (
+        scale,
+        of(0_i32..10),
+        (limits, named),
+        of(status()),
+        of(1_i64..4),
+        of(0_i64..4),
     )
+        .prop_map(
+            |((minimum, maximum), replicas, (limits, (networks, secrets)), status, generation, template_generation)| {
+                let mut object = json!({
+                    "apiVersion": "compute.datumapis.com/v1alpha",
+                    "kind": "WorkloadDeployment",
+                    "metadata": {"name": "web-us-dfw", "namespace": "ns-1", "annotations": {}},
+                    "spec": {
+                        "cityCode": "DFW",
+                        "scaleSettings": {"minReplicas": minimum},
+                        "template": {"spec": {"runtime": {
+                            "resources": {"instanceType": "datumcloud/d1-standard-2"},
+                            "sandbox": {"containers": [{"name": "httpd", "image": "httpd"}]},
+                        }}},
+                    },
+                });
+                let interfaces = networks.iter().map(|name| json!({"network": {"name": name}}));
+                object["spec"]["template"]["spec"]["networkInterfaces"] = interfaces.collect();
+                let env = secrets.iter().map(|name| {
+                json!({"name": name.to_uppercase(), "valueFrom": {"secretKeyRef": {"name": name, "key": "key"}}})
+            });
+                object["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["env"] = env.collect();
+                if let Some(maximum) = maximum {
+                    object["spec"]["scaleSettings"]["maxReplicas"] = maximum.into();
+                }
+                if let Some(replicas) = replicas {
+                    object["spec"]["replicas"] = replicas.into();
+                }
+                if let Some((cpu, memory)) = limits {
+                    object["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["resources"] =
+                        json!({"limits": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}});
+                }
+                if let Some(status) = status {
+                    object["status"] = status;
+                }
+                if let Some(generation) = generation {
+                    object["metadata"]["generation"] = generation.into();
+                }
+                if let Some(generation) = template_generation {
+                    object["metadata"]["annotations"]["resourcetemplate.karmada.io/generation"] =
+                        generation.to_string().into();
+                }
+                object
+            },
+        )
 }
 
 /// A WorkloadDeployment with anything in one of the places that an operation reads.
@@ -172,6 +190,9 @@ pub(crate) fn broken_deployment() -> impl Strategy<Value = Value> {
         "/spec/template/spec/runtime",
         "/spec/template/spec/runtime/sandbox/containers",
         "/spec/template/spec/runtime/sandbox/containers/0",
+        "/spec/template/spec/runtime/sandbox/containers/0/env",
+        "/spec/template/spec/networkInterfaces",
+        "/spec/template/spec/networkInterfaces/0/network/name",
         "/status",
     ];
     (deployment(), prop::sample::select(places), any_json(), of(any_json())).prop_map(

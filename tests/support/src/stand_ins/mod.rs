@@ -43,13 +43,17 @@ pub const ALL: [Kind; 10] = [
 ];
 
 /// Those that a cell serves beside ours.
-pub const IN_CELLS: [Kind; 5] = [
+pub const IN_CELLS: [Kind; 6] = [
     kind::LOCATION,
+    kind::NETWORK,
     kind::NETWORK_BINDING,
     kind::NETWORK_CONTEXT,
     kind::SUBNET_CLAIM,
     kind::SUBNET,
 ];
+
+/// Those that a hub serves beside ours and Karmada's.
+pub const ON_HUB: [Kind; 1] = [kind::NETWORK];
 
 /// Those that a project serves beside ours.
 pub const IN_PROJECTS: [Kind; 4] = [

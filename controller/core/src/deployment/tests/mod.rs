@@ -49,6 +49,7 @@ fn template(image: &str) -> Value {
 struct Cell {
     servers: FakeServers,
     networking: bool,
+    own_namespace_only: bool,
     rejected: Vec<Rejection>,
     elsewhere: Option<Rejection>,
     served: Observed<bool>,
@@ -62,6 +63,7 @@ impl Cell {
         Self {
             servers,
             networking: false,
+            own_namespace_only: true,
             rejected: Vec::new(),
             elsewhere: None,
             served: Observed::Known(true),
@@ -83,6 +85,7 @@ impl Cell {
             contexts: Observed::Known(&contexts),
             claims: Observed::Known(&claims),
             subnets: Observed::Known(&subnets),
+            own_namespace_only: self.own_namespace_only,
         };
         let Some(deployment) = self.get() else {
             return Plan::default();

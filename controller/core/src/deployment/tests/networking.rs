@@ -141,7 +141,8 @@ fn an_instance_gets_the_location_of_its_city() {
 #[test]
 fn two_interfaces_of_one_network_share_a_context_and_its_claim() {
     let mut cell = Cell::new(1);
-    cell.networking = true;
+    // A single cluster has the namespaces of one project only.
+    (cell.networking, cell.own_namespace_only) = (true, false);
     cell.edit(|one| {
         one.data["spec"]["template"]["spec"]["networkInterfaces"] =
             json!([{ "network": { "name": "default" } }, { "network": { "name": "default", "namespace": "other" } }])
@@ -163,6 +164,28 @@ fn two_interfaces_of_one_network_share_a_context_and_its_claim() {
         .get(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-1")
         .unwrap();
     assert_eq!(second.text("/spec/network/namespace"), Some("other"));
+}
+
+#[test]
+fn a_cell_binds_no_network_of_another_namespace_which_may_be_another_tenants() {
+    let mut cell = Cell::new(1);
+    cell.networking = true;
+    cell.edit(|one| {
+        one.data["spec"]["template"]["spec"]["networkInterfaces"] = json!([
+            { "network": { "name": "default", "namespace": "ns-other" } },
+            { "network": { "name": "default", "namespace": NAMESPACE } },
+        ])
+    });
+    location(&mut cell, "dfw", "DFW");
+    cell.settle();
+    let bindings = cell.servers.list(&Plane::Cell, kind::NETWORK_BINDING);
+    let names: Vec<&str> = bindings.iter().map(|one| one.name()).collect();
+    assert_eq!(names, ["web-net-1"]);
+    binding_is_ready(&mut cell, "web-net-1");
+    context(&mut cell);
+    cell.settle();
+    assert!(cell.servers.list(&Plane::Cell, kind::SUBNET_CLAIM).is_empty());
+    assert_eq!(gates(&cell), ["Network", "Quota"]);
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn look(servers: &FakeServers, gate: Gate) -> Plan {
             deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
             policy: None,
             binding: None,
+            held: None,
         }),
         spec_echoes: &SpecEchoes::default(),
         rejected: &[],

@@ -106,6 +106,60 @@ fn ready_shows_a_failed_network_before_denied_quota_before_the_gates() {
 }
 
 #[test]
+fn ready_names_the_network_that_the_city_has_not_while_its_gate_is_there() {
+    let (missing, elsewhere) = (
+        "Network back is not in city DFW",
+        "Network ns-2/back is not carried to city DFW: name a Network of the Workload's own namespace",
+    );
+    let absent = binding(
+        1,
+        "False",
+        "NetworkNotFound",
+        "The network referenced in the binding was not found.",
+    );
+    let failed = binding(0, "False", "NetworkFailedToCreate", "no vpc");
+    let mut deployment = deployment(None);
+    deployment.data = json!({ "spec": { "cityCode": "DFW" } }).into();
+    let no = claim("False", "QuotaExceeded", "no");
+    for (gates, namespace, own_only, bindings, expected) in [
+        (&["Network"][..], "", true, vec![&absent], ("NetworkNotFound", missing)),
+        (
+            &["Network"],
+            NAMESPACE,
+            true,
+            vec![&absent],
+            ("NetworkNotFound", missing),
+        ),
+        (&["Network"], "ns-2", true, vec![], ("NetworkNotFound", elsewhere)),
+        // In a single cluster it is there, or the network services say that it is not.
+        (&["Network"], "ns-2", false, vec![], ("PendingQuota", "no")),
+        (&["Network"], "ns-2", false, vec![&absent], ("NetworkNotFound", missing)),
+        (
+            &["Network"],
+            "",
+            true,
+            vec![&absent, &failed],
+            ("NetworkFailedToCreate", "no vpc"),
+        ),
+        (&["Network"], "", true, vec![], ("PendingQuota", "no")),
+        (&["Quota"], "ns-2", true, vec![&absent], ("PendingQuota", "no")),
+    ] {
+        let mut one = instance(gates, unobserved());
+        one.data["spec"]["networkInterfaces"] =
+            json!([{ "network": { "name": "front" } }, { "network": { "name": "back", "namespace": namespace } }]);
+        let after = after(&Observation {
+            bindings: Observed::Known(&bindings),
+            deployment: Some(&deployment),
+            own_namespace_only: own_only,
+            ..seen(&one, Quota::Claim(&no))
+        });
+        let (status, reason, message) = reported(&after, "Ready");
+        assert_eq!((status, reason), ("False", expected.0), "{namespace} {bindings:?}");
+        assert!(message.starts_with(expected.1), "{message}");
+    }
+}
+
+#[test]
 fn an_instance_that_is_not_programmed_shows_the_worst_cause() {
     let programmed = |status, reason| ("Programmed", status, reason, "p");
     let available = |status, reason| ("Available", status, reason, "a");

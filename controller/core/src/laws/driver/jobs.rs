@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use popcell_api::{kind, labels};
 
-use super::{CITIES, Driver, HUB_NAMESPACE, P, project};
+use super::{CITIES, Driver, HUB_NAMESPACE, NETWORK, P, project};
 use crate::object::Fields;
 use crate::observed::Observed;
-use crate::plan::{NAMESPACE, Plan, Plane};
+use crate::plan::{NAMESPACE, Plan, Plane, Target};
+use crate::references::{self, Reference};
 use crate::spec_echoes::SpecEchoes;
-use crate::{federation, names, policy, projection, testing, workload};
+use crate::{federation, names, policy, projection, reference_copy, testing, workload};
 
 /// One key of one reconciler.
 #[derive(Clone, Debug)]
@@ -17,6 +18,7 @@ pub(super) enum Job {
     Workload(String),
     Federation(String),
     Policy(String),
+    Copy(Reference),
     Show(String),
     Sweep,
 }
@@ -41,6 +43,10 @@ impl Driver {
             let mut policies: BTreeSet<String> = CITIES.iter().map(|city| names::city_policy(city)).collect();
             policies.extend(names(&Plane::Hub, kind::PROPAGATION_POLICY));
             jobs.extend(policies.into_iter().map(Job::Policy));
+            jobs.push(Job::Copy(Reference {
+                kind: kind::NETWORK,
+                name: NETWORK.to_owned(),
+            }));
             jobs.extend(names(&Plane::Hub, kind::INSTANCE).into_iter().map(Job::Show));
             jobs.push(Job::Sweep);
         }
@@ -77,11 +83,15 @@ impl Driver {
                         &names::city_policy(city),
                     );
                     let namespaces = servers.list(&Plane::Hub, NAMESPACE);
+                    let network = servers.get(&Plane::Hub, kind::NETWORK, HUB_NAMESPACE, NETWORK);
+                    let holder = network.filter(|one| reference_copy::is_foreign(one));
+                    let held = holder.map(|one| Target::of(&Plane::Hub, kind::NETWORK, one));
                     let hub = federation::Hub {
                         namespaces: &namespaces,
                         deployments: &in_hub,
                         policy,
                         binding: None,
+                        held: held.as_ref(),
                     };
                     federation::decide(&federation::Observation {
                         project: P,
@@ -109,6 +119,17 @@ impl Driver {
                 hub_deployments: &in_hub,
                 project_deployments: Observed::Known(&deployments),
             })),
+            Job::Copy(reference) => servers.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE).map(|namespace| {
+                reference_copy::decide(&reference_copy::Observation {
+                    project: Some(P),
+                    namespace,
+                    reference,
+                    is_named: references::is_named(in_hub.iter().copied(), reference),
+                    source: Observed::Known(servers.get(&project, reference.kind, "default", &reference.name)),
+                    copy: servers.get(&Plane::Hub, reference.kind, HUB_NAMESPACE, &reference.name),
+                    spec_echoes: &spec_echoes,
+                })
+            }),
             Job::Show(_) | Job::Sweep => {
                 servers
                     .get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE)

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, Weak};
 
 use k8s_openapi::jiff::Timestamp;
-use popcell_api::kind::{CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_api::kind::{
+    CLUSTER, INSTANCE, NETWORK, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT,
+};
 use popcell_core::plan::{NAMESPACE, Plan, RESOURCE_QUOTA};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -124,6 +126,7 @@ fn context() -> Vec<(Plane, Kind, Vec<Value>)> {
         (CLUSTER, vec![named("", "dfw-1", "1"), named("", "ord-1", "1")]),
         (RESOURCE_BINDING, Vec::new()),
         (RESOURCE_QUOTA, Vec::new()),
+        (NETWORK, vec![policy("ns-1", "default"), policy("ns-bare", "other")]),
     ];
     let project_kinds = [
         (WORKLOAD, vec![named("default", "a", "1")]),

@@ -68,6 +68,8 @@ impl Environment {
         for plane in [&cell, &hub] {
             plane.apply(&below).await?;
         }
+        // As Karmada brings it.
+        cell.apply(&objects::network(BELOW, "default")).await?;
 
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let user = users::cell(CELL);

@@ -39,26 +39,29 @@ fn failed(message: &str) -> Verdict {
     Verdict::Failed(reasons::NETWORK_FAILED_TO_CREATE, message.to_owned())
 }
 
-/// Namespace and name of a NetworkBinding's NetworkContext.
-pub(super) fn context_of(binding: &DynamicObject) -> (String, String) {
+/// Namespace and name of the Network that a NetworkBinding needs, on the same server.
+pub(super) fn network_of(binding: &DynamicObject) -> (String, String) {
     let namespace = match text(binding, "/spec/network/namespace") {
         "" => binding.namespace().unwrap_or_default(),
         namespace => namespace.to_owned(),
     };
-    let (network, location) = (
-        text(binding, "/spec/network/name"),
-        text(binding, "/spec/location/name"),
-    );
+    (namespace, text(binding, "/spec/network/name").to_owned())
+}
+
+/// Namespace and name of a NetworkBinding's NetworkContext.
+pub(super) fn context_of(binding: &DynamicObject) -> (String, String) {
+    let (namespace, network) = network_of(binding);
+    let location = text(binding, "/spec/location/name");
     (namespace, format!("{network}-{location}"))
 }
 
-/// The NetworkContext of a NetworkBinding.
-pub(super) fn context(binding: &DynamicObject) -> Value {
+/// The NetworkContext of a NetworkBinding, which goes with its Network.
+pub(super) fn context(binding: &DynamicObject, network: &Value) -> Value {
     let (namespace, name) = context_of(binding);
     json!({
         "apiVersion": kind::NETWORK_CONTEXT.api_version(),
         "kind": kind::NETWORK_CONTEXT.kind,
-        "metadata": { "namespace": namespace, "name": name },
+        "metadata": { "namespace": namespace, "name": name, "ownerReferences": [network] },
         "spec": {
             "network": { "name": text(binding, "/spec/network/name") },
             "location": binding.data["spec"]["location"],
@@ -148,12 +151,18 @@ mod tests {
         assert_eq!(context_of(&mine), ("ns-1".to_owned(), "default-dfw-a".to_owned()));
         let mut elsewhere = mine.clone();
         elsewhere.metadata.name = Some("other".to_owned());
-        assert_eq!(context(&elsewhere), context(&mine));
+        let owner = json!({ "uid": "n" });
+        assert_eq!(context(&elsewhere, &owner), context(&mine, &owner));
+        assert_eq!(context(&mine, &owner)["metadata"]["ownerReferences"], json!([owner]));
+        assert_eq!(network_of(&mine), ("ns-1".to_owned(), "default".to_owned()));
         // The network's namespace, where the interface names one.
         elsewhere.data["spec"]["network"]["namespace"] = json!("shared");
-        assert_eq!(context_of(&elsewhere).0, "shared");
         assert_eq!(
-            context(&elsewhere)["spec"],
+            (context_of(&elsewhere).0, network_of(&elsewhere).0),
+            ("shared".into(), "shared".into())
+        );
+        assert_eq!(
+            context(&elsewhere, &owner)["spec"],
             json!({ "network": { "name": "default" }, "location": { "name": "dfw-a" } })
         );
     }

@@ -1,5 +1,6 @@
-//! The network services of a cell, as far as popcell sees them: a NetworkBinding is answered by a NetworkContext, which
-//! all bindings of one network in one site share, and a SubnetClaim by a Subnet.
+//! The network services of a cell, as far as popcell sees them: a NetworkBinding whose Network is on the same server is
+//! answered by a NetworkContext, which all bindings of one network in one site share and which goes with the Network, and a
+//! SubnetClaim by a Subnet. Reasons and messages are those of the real ones.
 //!
 //! What goes wrong goes wrong by the annotation [`FAIL`](super::FAIL) on the object.
 
@@ -101,16 +102,37 @@ async fn answer_binding(binding: Arc<DynamicObject>, client: Arc<Client>) -> Res
         Verdict::Never => return Ok(Action::await_change()),
         Verdict::Failed(reason, message) => draft.condition(conditions::READY, "False", reason, &message),
         Verdict::Ready => {
+            let (namespace, name) = answers::network_of(&binding);
+            let network = api(&client, kind::NETWORK, &namespace).get_opt(&name).await?;
+            let Some(network) = network else {
+                let message = "The network referenced in the binding was not found.";
+                draft.condition(
+                    conditions::READY,
+                    "False",
+                    conditions::reasons::NETWORK_NOT_FOUND,
+                    message,
+                );
+                let namespace = binding.namespace().unwrap_or_default();
+                draft.write(&api(&client, kind::NETWORK_BINDING, &namespace)).await?;
+                // Asked for again, as the real ones do.
+                return Ok(Action::requeue(AGAIN));
+            };
             let (namespace, name) = answers::context_of(&binding);
             let contexts = api(&client, kind::NETWORK_CONTEXT, &namespace);
-            let context = found_or_made(&contexts, &answers::context(&binding)).await?;
+            let owner = network.controller_owner_ref(&kind::NETWORK.resource());
+            let context = found_or_made(&contexts, &answers::context(&binding, &json!(owner))).await?;
             let mut its = Draft::of(&context, Timestamp::now());
             its.condition(conditions::READY, "True", "Ready", "The network is there");
             if !its.write(&contexts).await? {
                 return Ok(Action::requeue(AGAIN));
             }
             draft.set("networkContextRef", json!({ "namespace": namespace, "name": name }));
-            draft.condition(conditions::READY, "True", "Ready", "The network is there");
+            draft.condition(
+                conditions::READY,
+                "True",
+                "NetworkContextReady",
+                "Network context is ready.",
+            );
         }
     }
     let namespace = binding.namespace().unwrap_or_default();
