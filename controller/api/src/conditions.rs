@@ -200,6 +200,11 @@ pub mod messages {
         format!("Network {name} is not in city {city_code}")
     }
 
+    /// Ready=False/NetworkNotFound on an Instance whose cell does not serve the kinds of networks.
+    pub fn network_not_served(name: &str, city_code: &str) -> String {
+        format!("Network {name} is not served in city {city_code}")
+    }
+
     /// Ready=False/NetworkNotFound on an Instance whose template names a Network of another namespace.
     pub fn network_elsewhere(namespace: &str, name: &str, city_code: &str) -> String {
         format!(

@@ -117,11 +117,11 @@ pub struct Flags {
           value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub hub_instances_per_namespace: Option<u32>,
 
-    /// Let Instances of a cell wait for their networks. With =false they get no gate Network, and nothing of
-    /// networking.datumapis.com is read or written
-    #[arg(long, env = "NETWORKING", num_args = 0..=1, require_equals = true, default_value_t = true,
-          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    pub networking: bool,
+    /// Let Instances of a cell wait for their networks: true, false, or auto, which is true where the cell serves Network and
+    /// NetworkBinding. With false they get no gate Network, and nothing of networking.datumapis.com is read or written
+    #[arg(long, env = "NETWORKING", value_name = "AUTO|TRUE|FALSE", num_args = 0..=1, require_equals = true,
+          default_value = "auto", default_missing_value = "true", value_parser = networking)]
+    pub networking: Networking,
 
     /// How many reconciles of each controller may run at once, 1 to 256
     #[arg(long, env = "WORKERS", value_name = "NUMBER", default_value_t = 16,
@@ -141,6 +141,17 @@ Examples:
     popcell-controller --enable-cell-controllers --federation-kubeconfig hub.kubeconfig --server-config config.yaml
   Everything on one cluster, without a hub:
     popcell-controller --enable-management-controllers --enable-cell-controllers";
+
+/// Whether Instances of a cell wait for their networks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Networking {
+    /// Where the cell serves what they wait for.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -226,6 +237,16 @@ fn bytes(text: &str) -> Result<usize, String> {
     let read = quantity::nano(text).and_then(|parsed| usize::try_from(parsed / quantity::ONE).ok());
     read.filter(|bytes| (4 << 10..=1 << 30).contains(bytes))
         .ok_or_else(|| "not a size between 4Ki and 1Gi, such as 256Ki".to_owned())
+}
+
+/// A switch as other switches are written, or `auto`.
+fn networking(text: &str) -> Result<Networking, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "auto" => Ok(Networking::Auto),
+        "y" | "yes" | "t" | "true" | "on" | "1" => Ok(Networking::On),
+        "n" | "no" | "f" | "false" | "off" | "0" => Ok(Networking::Off),
+        _ => Err("not auto, true or false".to_owned()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

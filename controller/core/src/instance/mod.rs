@@ -52,6 +52,8 @@ pub struct Observation<'a> {
     pub bindings: Observed<&'a [&'a Object]>,
     /// See [`crate::deployment::Networks`].
     pub own_namespace_only: bool,
+    /// Whether the cell does not serve the kinds of networks.
+    pub lacks_networks: bool,
     /// What is known of its quota.
     pub quota: Quota<'a>,
     /// Whether the server rejected it when its gates were removed last.

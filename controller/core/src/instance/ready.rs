@@ -77,8 +77,13 @@ fn failed_network(seen: &Observation<'_>) -> Option<String> {
 
 /// Why the city has not a network of the Instance.
 fn missing_network(seen: &Observation<'_>) -> Option<String> {
-    let (deployment, bindings) = (seen.deployment?, seen.bindings.known()?);
-    let interfaces = seen.instance.items("/spec/networkInterfaces");
+    let (deployment, interfaces) = (seen.deployment?, seen.instance.items("/spec/networkInterfaces"));
+    if seen.lacks_networks {
+        let name = interfaces.first()?.get("network")?.get("name")?.as_str()?;
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        return Some(messages::network_not_served(name, city));
+    }
+    let bindings = seen.bindings.known()?;
     missing(deployment, interfaces, bindings, seen.own_namespace_only)
 }
 

@@ -77,6 +77,7 @@ fn seen<'a>(instance: &'a Object, quota: Quota<'a>) -> Observation<'a> {
         deployment: None,
         bindings: Observed::Unknown,
         own_namespace_only: true,
+        lacks_networks: false,
         quota,
         gates_rejected: false,
         no_budget_grace: Duration::ZERO,

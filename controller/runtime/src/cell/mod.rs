@@ -12,6 +12,7 @@ mod identity_cache;
 mod names_in_use;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -88,18 +89,20 @@ pub struct Cell {
     pub claim_relists: ClaimRelists,
     /// Names of claims that others hold.
     pub names_in_use: NamesInUse,
+    /// The server does not serve the kinds that Instances wait for.
+    lacks_networks: AtomicBool,
 }
 
 impl Cell {
-    /// As it is configured.
-    pub fn new(settings: &Settings) -> Self {
+    /// As it is configured; `networking`: whether Instances wait for networks.
+    pub fn new(settings: &Settings, networking: bool) -> Self {
         Self {
+            networking,
             cluster: settings.cluster_name.clone(),
             hub: settings.hub.is_some(),
             quota: settings.quota.is_some(),
             single: settings.quota.as_ref().and_then(|quota| quota.project.clone()),
             is_project: settings.is_single_cluster(),
-            networking: settings.networking,
             namespace: settings.namespace.clone(),
             no_budget_grace: NO_BUDGET_GRACE,
             ..Self::default()
@@ -118,6 +121,16 @@ impl Cell {
     /// Whose the Instances of a cell namespace are.
     pub fn project_namespace<'a>(&'a self, name: &'a str, namespace: Option<&'a Object>) -> ProjectNamespace<'a> {
         project_namespace(name, namespace, self.single.as_deref())
+    }
+
+    /// Takes in whether the server serves the kinds of networks; whether that is another than before.
+    pub fn networks_are_served(&self, served: bool) -> bool {
+        self.lacks_networks.swap(!served, Ordering::Relaxed) == served
+    }
+
+    /// Whether Instances wait for networks of kinds that are not served.
+    pub fn lacks_networks(&self) -> bool {
+        self.lacks_networks.load(Ordering::Relaxed)
     }
 
     /// The projects to engage may be others now.

@@ -12,7 +12,7 @@ use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
 use super::validation::check;
 use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use super::{ProcessEnvironment, System};
-use crate::flags::Flags;
+use crate::flags::{Flags, Networking};
 use crate::planes::{Addressing, Tokens};
 use crate::queue::Workers;
 
@@ -37,7 +37,7 @@ pub struct Settings {
     /// How long nothing of a cell is released after its Cluster was found to be absent.
     pub cell_grace: Duration,
     /// Whether Instances of a cell wait for their networks.
-    pub networking: bool,
+    pub networking: Networking,
     /// Passes at once, for each queue.
     pub workers: Workers,
     /// The program's namespace: its pod's, else `compute-system`.

@@ -52,6 +52,25 @@ fn no_controller_runs_by_default() {
 }
 
 #[test]
+fn networking_is_a_switch_as_before_and_auto_by_default() {
+    for (line, expected) in [
+        ("", Networking::Auto),
+        ("--networking=auto", Networking::Auto),
+        ("--networking=", Networking::Auto),
+        ("--networking", Networking::On),
+        ("--networking=true", Networking::On),
+        ("--networking=1", Networking::On),
+        ("--networking=false", Networking::Off),
+        ("--networking=off", Networking::Off),
+        ("--networking=false --networking", Networking::On),
+    ] {
+        assert_eq!(flags(line).unwrap().networking, expected, "{line}");
+    }
+    let error = flags("--networking=maybe").unwrap_err();
+    assert!(error.contains("not auto, true or false"), "{error}");
+}
+
+#[test]
 fn switches_are_written_as_in_go() {
     for (line, expected) in [
         ("--leader-elect", true),

@@ -73,6 +73,7 @@ impl Reconciler for Instance {
                 deployment: deployment.as_deref(),
                 bindings: bindings.as_ref().map(Vec::as_slice),
                 own_namespace_only: !self.cell.is_project,
+                lacks_networks: self.cell.lacks_networks(),
                 quota,
                 gates_rejected,
                 no_budget_grace: self.cell.no_budget_grace,

@@ -12,13 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunError;
 use super::guard_events::{EventRecorder, GuardEvents};
+use super::networks::Networks;
 use super::observe::{Meters, observe_all, observe_discovery};
 use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
-use crate::cell::{Cell, engage};
+use crate::cell::{Cell, INSTANCE_RECONCILER, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
 use crate::context::{Context, Rules};
 use crate::critical_tasks::{CriticalTasks, Ended};
+use crate::flags::Networking;
 use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::Metrics;
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Planes, SINGLE, WatchSpecs, client, of_source};
@@ -46,14 +48,18 @@ impl Controllers {
         transport: Direct,
         metrics: &Metrics,
         may_write: MayWrite,
+        stop: &CancellationToken,
     ) -> Result<Self, RunError> {
         let hub = settings.hub.is_some();
-        let cell = settings.controllers.cell.then(|| Arc::new(Cell::new(settings)));
+        let networks = networks(settings, connections).await?;
+        let networking = networks.as_ref().is_some_and(Networks::are_waited_for);
+        let is_cell = settings.controllers.cell;
+        let cell = is_cell.then(|| Arc::new(Cell::new(settings, networking)));
         let queued_reconcilers = queued_reconcilers(settings, cell.as_ref());
         let event_router = Arc::new(EventRouter::new(queued_reconcilers));
         let planes = Planes::new(
             Box::new(transport),
-            watch_specs(settings),
+            watch_specs(settings, networking),
             settings.limits,
             event_router.clone(),
         );
@@ -103,6 +109,18 @@ impl Controllers {
             metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
             planes.engage(&Plane::Cell, None).await?;
             checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell, patience));
+            if let Some(networks) = networks {
+                let (stop, followed) = (stop.clone(), Arc::clone(&cell));
+                let (router, looked_at) = (Arc::clone(&event_router), Arc::clone(&context));
+                let following = async move {
+                    networks
+                        .follow(followed, || look_at_instances(&router, &looked_at))
+                        .await;
+                    stop.cancel();
+                    std::future::pending::<()>().await;
+                };
+                tasks.spawn(required.clone().endless("the watch for kinds of networks", following));
+            }
             let engaging = engage(cell, Arc::clone(&context));
             tasks.spawn(required.clone().endless("the engagement of planes", engaging));
         }
@@ -218,9 +236,30 @@ fn queued_reconcilers(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<Queu
     queued.collect()
 }
 
+/// Whether the cell serves networks, as its server says first; `None` where that is not asked for.
+async fn networks(settings: &Settings, connections: &Connections) -> Result<Option<Networks>, RunError> {
+    if !settings.controllers.cell || settings.networking == Networking::Off {
+        return Ok(None);
+    }
+    let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
+    Ok(Some(Networks::ask(client, settings.networking).await))
+}
+
+/// Has each Instance of the cell say again what it waits for.
+fn look_at_instances(event_router: &EventRouter, context: &Context) {
+    for QueuedReconciler { reconciler, queue } in event_router.queued_reconcilers() {
+        if reconciler.name() == INSTANCE_RECONCILER {
+            reconciler
+                .keys(context, &Plane::Cell)
+                .into_iter()
+                .for_each(|key| queue.add(key));
+        }
+    }
+}
+
 /// What each plane is watched for. A cell watches of other planes only what is its own.
-fn watch_specs(settings: &Settings) -> WatchSpecs {
-    let (management, networking) = (settings.controllers.management, settings.networking);
+fn watch_specs(settings: &Settings, networking: bool) -> WatchSpecs {
+    let management = settings.controllers.management;
     let is_local = settings.discovery == Where::Single;
     let cluster = settings.cluster_name.clone();
     Box::new(move |plane| match plane {

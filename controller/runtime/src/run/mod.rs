@@ -6,6 +6,7 @@
 mod controllers;
 mod guard_events;
 mod leadership;
+mod networks;
 mod observe;
 mod ports;
 mod release;
@@ -127,7 +128,7 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     let mut controllers = None;
     if settings.controllers.any() {
         let may_write = may_write(&permit, &stop);
-        controllers = Some(Controllers::start(settings, &connections, transport, &metrics, may_write).await?);
+        controllers = Some(Controllers::start(settings, &connections, transport, &metrics, may_write, &stop).await?);
     }
     let checks = controllers.as_mut().map(Controllers::checks).unwrap_or_default();
     ports.serve_health(settings, checks, &metrics).await?;

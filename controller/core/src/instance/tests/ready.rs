@@ -160,6 +160,38 @@ fn ready_names_the_network_that_the_city_has_not_while_its_gate_is_there() {
 }
 
 #[test]
+fn ready_says_that_a_city_does_not_serve_networks_while_the_gate_is_there() {
+    let mut deployment = deployment(None);
+    deployment.data = json!({ "spec": { "cityCode": "DFW" } }).into();
+    for (gates, lacks, expected) in [
+        (
+            &["Network"][..],
+            true,
+            ("NetworkNotFound", "Network front is not served in city DFW"),
+        ),
+        (
+            &["Network"],
+            false,
+            ("SchedulingGatesPresent", "Scheduling gates present: Network"),
+        ),
+        (
+            &["Quota"],
+            true,
+            ("SchedulingGatesPresent", "Scheduling gates present: Quota"),
+        ),
+    ] {
+        let mut one = instance(gates, unobserved());
+        one.data["spec"]["networkInterfaces"] = json!([{ "network": { "name": "front" } }]);
+        let after = after(&Observation {
+            deployment: Some(&deployment),
+            lacks_networks: lacks,
+            ..seen(&one, Quota::Absent)
+        });
+        assert_eq!(reported(&after, "Ready"), ("False", expected.0, expected.1));
+    }
+}
+
+#[test]
 fn an_instance_that_is_not_programmed_shows_the_worst_cause() {
     let programmed = |status, reason| ("Programmed", status, reason, "p");
     let available = |status, reason| ("Available", status, reason, "a");
