@@ -28,7 +28,7 @@ pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment
 pub use field::{Fault, FieldError};
 
 use crate::object::{Fields, Object};
-use crate::{derived, fields};
+use crate::{derived, fields, names};
 use field::Faults;
 use keys::Exempt;
 
@@ -53,6 +53,12 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
     keys::check_object(old, new, Exempt::default(), &mut faults);
     if !is_spec_reviewed(old, new) {
         return faults.into_errors();
+    }
+    // The API makes it immutable.
+    if old.is_none()
+        && let Err(error) = names::check_workload(new.name())
+    {
+        faults.invalid("metadata.name", new.name(), &error.to_string());
     }
     let null = serde_json::Value::Null;
     match WorkloadSpec::deserialize(new.at("/spec").unwrap_or(&null)) {

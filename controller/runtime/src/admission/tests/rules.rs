@@ -206,11 +206,11 @@ async fn an_update_may_keep_a_city_that_lost_its_binding_but_not_add_one() {
 async fn names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() {
     let served = Served::good();
     let mut long = workload();
-    long["spec"]["placements"][0]["name"] = json!("p".repeat(63));
+    long["metadata"]["name"] = json!("w".repeat(64));
     let mut reserved = workload();
     reserved["spec"]["template"]["metadata"] = json!({ "labels": { "work.karmada.io/name": "x" } });
     for (new, field, rule) in [
-        (long, "spec.placements[0].cityCodes[0]", "at most 59 fit"),
+        (long, "metadata.name", "at most 63 fit"),
         (
             in_cities(&["nyc_1"]),
             "spec.placements[0].cityCodes[0]",
