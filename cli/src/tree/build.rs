@@ -39,7 +39,7 @@ pub(super) fn tree(snapshot: &Snapshot) -> Node {
 
 fn may_be_of(snapshot: &Snapshot, name: &str, kind: &str) -> bool {
     let bare = name.strip_prefix(RESOURCE_CLAIM_PREFIX).unwrap_or(name);
-    name.is_empty() || kind == CLUSTER.kind || bare.starts_with(&snapshot.name)
+    name.is_empty() || kind == CLUSTER.kind || bare.starts_with(names::start(&snapshot.name))
 }
 
 fn readable(snapshot: &Snapshot) -> Node {
@@ -54,7 +54,9 @@ fn readable(snapshot: &Snapshot) -> Node {
         .map(|one| deployment(snapshot, one))
         .collect();
     for slot in slots_of(workload) {
-        if !snapshot.deployments.iter().any(|one| one.name() == slot.name) {
+        let is_of =
+            |one: &Object| names::is_workload_deployment(one.name(), workload.name(), &slot.placement, &slot.city);
+        if !snapshot.deployments.iter().any(is_of) {
             let place = format!("{}/{}", snapshot.namespace, slot.name);
             let why = fault::not_made(workload, &slot.placement, &slot.city);
             node.children

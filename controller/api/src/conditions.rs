@@ -11,6 +11,9 @@ pub const READY: &str = "Ready";
 pub const PROGRAMMED: &str = "Programmed";
 /// On an Instance: its quota is granted.
 pub const QUOTA_GRANTED: &str = "QuotaGranted";
+/// On a Workload or WorkloadDeployment, type and reason, always True: fields are set that popcell accepts without doing all that
+/// they ask for. It is there while they are set.
+pub const UNSUPPORTED_FIELDS: &str = "UnsupportedFields";
 
 /// Reasons of conditions. One word means one thing on every kind that uses it.
 pub mod reasons {

@@ -138,6 +138,13 @@ pub(crate) fn put_in(status: &mut Map<String, Value>, condition: Value) {
     }
 }
 
+/// Takes the condition of a type out of a status.
+pub(crate) fn take_out(status: &mut Map<String, Value>, type_: &str) {
+    if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        list.retain(|condition| text(condition, "type") != type_);
+    }
+}
+
 /// The status of `source` as it goes to `onto`, a copy on another plane, whole: a generation that a condition names is the
 /// copy's where the condition was current, and the one before where it was not. Only the old condition [`RUNNING`] stays
 /// behind. `None` while the source has no status.

@@ -29,7 +29,7 @@ pub fn is_of(deployment: &Object, workload: &Object) -> bool {
 pub(crate) fn placement<'a>(deployment: &Object, workload: &'a Object) -> Option<&'a Value> {
     let name = deployment.text("/spec/placementName")?;
     let city = deployment.text("/spec/cityCode")?;
-    if names::workload_deployment(workload.name(), name, city) != deployment.name() {
+    if !names::is_workload_deployment(deployment.name(), workload.name(), name, city) {
         return None;
     }
     workload.items("/spec/placements").iter().find(|placement| {
@@ -57,6 +57,23 @@ mod tests {
                 { "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Workload", "name": "web", "uid": "w1",
                     "controller": true }] },
             "spec": { "workloadRef": { "name": "web", "uid": "w1" }, "placementName": "us", "cityCode": "DFW" } })
+    }
+
+    #[test]
+    fn a_long_name_may_be_shortened_or_from_before() {
+        let mut parent = workload();
+        parent.metadata.name = Some("w".repeat(60));
+        for (name, is_made) in [
+            (names::workload_deployment(parent.name(), "us", "DFW"), true),
+            (format!("{}-us-dfw", parent.name()), true),
+            (names::workload_deployment(parent.name(), "us", "ORD"), false),
+        ] {
+            let mut made = deployment();
+            made["metadata"]["name"] = json!(name);
+            made["metadata"]["ownerReferences"][0]["name"] = json!(parent.name());
+            made["spec"]["workloadRef"]["name"] = json!(parent.name());
+            assert_eq!(is_of(&object(made), &parent), is_made, "{name}");
+        }
     }
 
     #[test]

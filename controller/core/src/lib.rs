@@ -24,6 +24,7 @@ pub mod deployment;
 pub mod derived;
 pub mod edit;
 pub mod federation;
+pub mod fields;
 mod growth;
 pub mod hub_quota;
 pub mod identity;

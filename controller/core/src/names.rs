@@ -6,7 +6,10 @@ use popcell_api::conditions::reasons::INVALID_CITY_CODE;
 use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
 pub use popcell_contract::names::{LABEL_LENGTH, is_dns_label, is_dns_subdomain};
 pub(crate) use popcell_contract::names::{is_label_value, is_qualified_name};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use crate::plan::cut;
 
 /// Longest city code.
 pub const CITY_CODE_LENGTH: usize = 32;
@@ -14,6 +17,8 @@ pub const CITY_CODE_LENGTH: usize = 32;
 const ORDINAL_LENGTH: usize = 4;
 /// Longest name of a WorkloadDeployment whose Instances all have names that fit a label.
 pub const DEPLOYMENT_LENGTH: usize = LABEL_LENGTH - ORDINAL_LENGTH;
+/// Hexadecimal digits at the end of a name that was shortened.
+const HASH_LENGTH: usize = 10;
 /// Longest project id whose label value fits.
 pub const PROJECT_LENGTH: usize = LABEL_LENGTH - PROJECT_LABEL_PREFIX.len();
 
@@ -26,6 +31,12 @@ pub enum NameError {
     /// Not `[A-Za-z0-9]([-A-Za-z0-9]{0,30}[A-Za-z0-9])?`.
     #[error("city code \"{0}\" must be 1 to 32 letters, digits and '-', and begin and end with a letter or digit")]
     CityCode(String),
+    /// It would not fit the label of its Instances.
+    #[error("name \"{name}\" of the Workload has {} characters, at most {LABEL_LENGTH} fit", name.len())]
+    WorkloadLength {
+        /// The name.
+        name: String,
+    },
     /// The names of the Instances would not fit a label.
     #[error("name \"{name}\" of the WorkloadDeployment has {} characters, at most {DEPLOYMENT_LENGTH} fit", name.len())]
     DeploymentLength {
@@ -45,9 +56,53 @@ pub fn hub_namespace(uid: &str) -> String {
     format!("{HUB_NAMESPACE_PREFIX}{uid}")
 }
 
-/// The WorkloadDeployment of a placement in a city.
+/// The WorkloadDeployment of a placement in a city: the three joined by `-`, the city in lower case. Where that is longer than
+/// [`DEPLOYMENT_LENGTH`], its beginning and a hash of the three.
 pub fn workload_deployment(workload: &str, placement: &str, city: &str) -> String {
+    let whole = unshortened(workload, placement, city);
+    if whole.len() <= DEPLOYMENT_LENGTH {
+        return whole;
+    }
+    let mut digest = Sha256::new();
+    for part in [workload, placement, city.to_lowercase().as_str()] {
+        // No name has this byte, so other parts are other bytes.
+        digest.update(part);
+        digest.update([0]);
+    }
+    let hash = format!("{:x}", digest.finalize());
+    format!("{}-{}", start(&whole), cut(&hash, HASH_LENGTH))
+}
+
+/// The same, however long: a name that objects of upstream's operator may have.
+pub(crate) fn unshortened(workload: &str, placement: &str, city: &str) -> String {
     format!("{workload}-{placement}-{}", city.to_lowercase())
+}
+
+/// Whether a WorkloadDeployment has the name of a placement in a city, or the one that it had before names were shortened.
+pub fn is_workload_deployment(name: &str, workload: &str, placement: &str, city: &str) -> bool {
+    name == workload_deployment(workload, placement, city) || name == unshortened(workload, placement, city)
+}
+
+/// What stays of a name that is shortened. Of the name of a Workload it is what those of all its WorkloadDeployments begin with.
+pub fn start(name: &str) -> &str {
+    let start = cut(name, DEPLOYMENT_LENGTH - HASH_LENGTH - 1);
+    start.trim_end_matches(|last: char| !last.is_ascii_alphanumeric())
+}
+
+/// Whether a WorkloadDeployment of this name may be one of a Workload of that name; those of all others with the same start
+/// may be, too, where names are shortened.
+pub fn may_be_of(deployment: &str, workload: &str) -> bool {
+    let start = start(workload);
+    let rest = deployment.strip_prefix(start);
+    rest.is_some_and(|rest| rest.starts_with('-') || start.len() < workload.len())
+}
+
+/// Refuses a Workload whose name does not fit a label.
+pub fn check_workload(name: &str) -> Result<(), NameError> {
+    if name.len() > LABEL_LENGTH {
+        return Err(NameError::WorkloadLength { name: name.to_owned() });
+    }
+    Ok(())
 }
 
 /// Refuses a WorkloadDeployment whose Instances could not be named.
@@ -120,6 +175,7 @@ pub(crate) fn is_within(domain: &str, parent: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn policies_are_named_after_their_city() {
@@ -162,14 +218,82 @@ mod tests {
 
     #[test]
     fn derived_names_fit_with_the_highest_ordinal() {
-        let name = workload_deployment("web", "us", "DFW");
-        assert_eq!(name, "web-us-dfw");
+        let (long, longest) = ("w".repeat(52), "w".repeat(63));
+        let dotted = format!("{}.example", "w".repeat(47));
+        for (workload, placement, city, name) in [
+            ("web", "us", "DFW", "web-us-dfw".to_owned()),
+            // The longest that is as it always was, and the first that is not.
+            (&long, "us", "DFW", format!("{long}-us-dfw")),
+            (&long, "us1", "DFW", format!("{}-6585468b31", "w".repeat(48))),
+            (&long, "us1", "dfw", format!("{}-6585468b31", "w".repeat(48))),
+            (
+                &longest,
+                &longest,
+                &"C".repeat(32),
+                format!("{}-0a8834a8f1", "w".repeat(48)),
+            ),
+            // No part of a name ends with "." or "-".
+            (&dotted, "us", "DFW", format!("{}-458ad7f1d1", "w".repeat(47))),
+        ] {
+            let derived = workload_deployment(workload, placement, city);
+            assert_eq!(derived, name, "{workload} {placement} {city}");
+            assert_eq!(check_deployment(&derived), Ok(()));
+            assert!(is_label_value(&crate::slots::instance_name(&derived, 999)), "{derived}");
+        }
         assert_eq!(check_deployment(&"a".repeat(59)), Ok(()));
         let error = check_deployment(&"a".repeat(60)).unwrap_err();
         assert!(
             error.to_string().contains("has 60 characters, at most 59 fit"),
             "{error}"
         );
+        assert_eq!(check_workload(&longest), Ok(()));
+        let error = check_workload(&"w".repeat(64)).unwrap_err();
+        assert!(
+            error.to_string().contains("has 64 characters, at most 63 fit"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_long_name_is_also_known_as_it_was_before_names_were_shortened() {
+        let workload = "w".repeat(60);
+        let of = |name: &str| is_workload_deployment(name, &workload, "us", "DFW");
+        assert!(of(&workload_deployment(&workload, "us", "DFW")) && of(&format!("{workload}-us-dfw")));
+        assert!(!of(&format!("{workload}-us-ord")) && !of("web-us-dfw"));
+        assert!(is_workload_deployment("web-us-dfw", "web", "us", "DFW"));
+        assert!(may_be_of("web-us-dfw", "web") && !may_be_of("web2-us-dfw", "web") && !may_be_of("web", "web"));
+    }
+
+    /// Parts around the length at which names are shortened.
+    fn parts() -> impl Strategy<Value = (String, String, String)> {
+        (
+            "[a-c]{1,2}(-[a-c]{1,2}){0,2}|[a-c]([-a-c]{0,61}[a-c])?",
+            "[a-c](-[a-c]){0,2}|[a-c]([-a-c]{0,40}[a-c])?",
+            "[A-Ca-c]{1,3}|[A-Ca-c][-A-Ca-c]{0,30}[A-Ca-c]",
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn other_parts_have_another_name_and_short_names_are_as_they_were(one in parts(), other in parts()) {
+            let [first, second] = [&one, &other].map(|(workload, placement, city)| {
+                let whole = format!("{workload}-{placement}-{}", city.to_lowercase());
+                (workload_deployment(workload, placement, city), whole)
+            });
+            for (name, whole) in [&first, &second] {
+                prop_assert!(name.len() <= DEPLOYMENT_LENGTH && is_dns_subdomain(name), "{name}");
+                prop_assert_eq!(name == whole, whole.len() <= DEPLOYMENT_LENGTH);
+            }
+            for name in [&first.0, &first.1] {
+                prop_assert!(may_be_of(name, &one.0) && is_workload_deployment(name, &one.0, &one.1, &one.2), "{name}");
+            }
+            let same = |one: &(String, String, String)| (one.0.clone(), one.1.clone(), one.2.to_lowercase());
+            if same(&one) == same(&other) {
+                prop_assert_eq!(&first.0, &second.0);
+            } else if first.1 != second.1 || first.1.len() > DEPLOYMENT_LENGTH {
+                prop_assert_ne!(&first.0, &second.0, "{:?} {:?}", one, other);
+            }
+        }
     }
 
     #[test]

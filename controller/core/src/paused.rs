@@ -57,7 +57,5 @@ pub(crate) fn reported_instead(
 
 /// Takes the condition out of a status again.
 pub(crate) fn lift(status: &mut Map<String, Value>) {
-    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions.retain(|condition| conditions::text(condition, "type") != PAUSED);
-    }
+    conditions::take_out(status, PAUSED);
 }

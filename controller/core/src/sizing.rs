@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use popcell_api::{catalogue, quota};
-use popcell_contract::quantity;
+use popcell_api::quota;
+use popcell_contract::{instance_types, quantity};
 use serde_json::{Map, Value};
 
 use crate::object::{Fields, Object};
@@ -238,13 +238,11 @@ fn amounts(quantities: Part<'_>) -> Said {
 }
 
 fn catalogued(instance_type: &Value) -> Option<Size> {
-    match instance_type.as_str()? {
-        catalogue::D1_STANDARD_2 => Some(Size {
-            cpu: i128::from(catalogue::D1_STANDARD_2_MILLICORES) * MILLICORE,
-            memory: i128::from(catalogue::D1_STANDARD_2_MEMORY_MIB) * MIB,
-        }),
-        _ => None,
-    }
+    let found = instance_types::find(instance_type.as_str()?)?;
+    Some(Size {
+        cpu: quantity::nano(found.cpu)?,
+        memory: quantity::nano(found.memory)?,
+    })
 }
 
 /// A positive amount in whole units, rounded up; as many as fit.

@@ -17,9 +17,14 @@ use popcell_core::limits::Limits;
 
 use crate::config::Listen;
 
-/// The older name of [`FEDERATION`].
-const UPSTREAM: &str = "UPSTREAM_KUBECONFIG";
 const FEDERATION: &str = "FEDERATION_KUBECONFIG";
+/// Its names in versions of upstream's manifests, the newest first.
+const FEDERATION_NAMES: [&str; 4] = [
+    FEDERATION,
+    "UPSTREAM_KUBECONFIG",
+    "DOWNSTREAM_KUBECONFIG",
+    "KARMADA_KUBECONFIG",
+];
 
 /// Carries Workloads to the cells, and runs them there
 #[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -36,10 +41,10 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub enable_cell_controllers: bool,
 
-    /// Kubeconfig of the hub, Karmada's API server; also UPSTREAM_KUBECONFIG
+    /// Kubeconfig of the hub, Karmada's API server; also UPSTREAM_KUBECONFIG, DOWNSTREAM_KUBECONFIG and KARMADA_KUBECONFIG
     #[arg(
         long,
-        visible_alias = "upstream-kubeconfig",
+        visible_aliases = ["upstream-kubeconfig", "downstream-kubeconfig", "karmada-kubeconfig"],
         env = "FEDERATION_KUBECONFIG",
         value_name = "FILE"
     )]
@@ -197,14 +202,18 @@ impl Flags {
 /// The command, which reads no variable that is empty.
 fn command(variable: impl Fn(&str) -> Option<OsString>) -> Result<Command, clap::Error> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let (older, newer) = (set(UPSTREAM), set(FEDERATION));
-    if older.is_some() && newer.is_some() && older != newer {
-        let message = format!("{UPSTREAM} and {FEDERATION} differ, and they mean the same: unset {UPSTREAM}");
+    let mut given = FEDERATION_NAMES.into_iter().filter_map(|name| Some((name, set(name)?)));
+    let federation = given.next();
+    if let Some((newer, value)) = &federation
+        && let Some((older, _)) = given.find(|(_, other)| other != value)
+    {
+        let message = format!("{older} and {newer} differ, and they mean the same: unset {older}");
         return Err(Flags::command().error(ErrorKind::ArgumentConflict, message));
     }
+    let federation = federation.map(|(name, _)| name);
     Ok(
         Flags::command().mut_args(|argument| match argument.get_env().and_then(OsStr::to_str) {
-            Some(FEDERATION) if newer.is_none() && older.is_some() => argument.env(UPSTREAM),
+            Some(FEDERATION) if federation.is_some() => argument.env(federation),
             Some(name) if variable(name).is_some_and(|value| value.is_empty()) => argument.env(None::<&'static str>),
             _ => argument,
         }),

@@ -19,6 +19,7 @@
 //! A quantity that cannot be read, or is negative, is refused by name rather than passed over: the next rule would give
 //! a size that the user did not ask for.
 
+use popcell_contract::instance_types;
 use popcell_sdk::prelude::*;
 
 /// Instances that the object asks for (CRD: required int32).
@@ -89,19 +90,6 @@ const CONTAINERS: &str = "/spec/template/spec/runtime/sandbox/containers";
 const REQUESTS: &str = "/spec/template/spec/runtime/resources/requests";
 const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
 
-struct InstanceType {
-    name: &'static str,
-    cpu: &'static str,
-    memory: &'static str,
-}
-
-/// The instance types of the platform, with quantities as people write them.
-const CATALOGUE: &[InstanceType] = &[InstanceType {
-    name: "datumcloud/d1-standard-2",
-    cpu: "1",
-    memory: "2Gi",
-}];
-
 struct Size {
     cpu: Quantity,
     memory: Quantity,
@@ -159,26 +147,14 @@ fn amount(object: &Object, pointer: &str) -> Result<Option<Quantity>> {
 }
 
 fn catalogue_size(object: &Object) -> Result<Option<Size>> {
-    let name = object.text(INSTANCE_TYPE)?;
-    Ok(CATALOGUE
-        .iter()
-        .find(|entry| Some(entry.name) == name)
-        .and_then(InstanceType::size))
-}
-
-impl InstanceType {
-    /// `None` only for an entry that is no quantity; a test reads them all.
-    fn size(&self) -> Option<Size> {
-        Some(Size {
-            cpu: self.cpu.parse().ok()?,
-            memory: self.memory.parse().ok()?,
-        })
-    }
+    let size = object.text(INSTANCE_TYPE)?.and_then(instance_types::find);
+    let size = size.and_then(|found| found.size());
+    Ok(size.map(|(cpu, memory)| Size { cpu, memory }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CATALOGUE, scaled_maximum};
+    use super::scaled_maximum;
 
     #[test]
     fn maximum_keeps_its_proportion() {
@@ -206,18 +182,6 @@ mod tests {
                 scaled_maximum(old_minimum, old_maximum, minimum),
                 maximum,
                 "{old_minimum}..{old_maximum} revised to {minimum}"
-            );
-        }
-    }
-
-    #[test]
-    fn every_instance_type_has_a_size() {
-        for entry in CATALOGUE {
-            let size = entry.size().expect(entry.name);
-            assert!(!size.cpu.is_zero() && !size.memory.is_zero(), "{}", entry.name);
-            assert_eq!(
-                (size.cpu.to_string().as_str(), size.memory.to_string().as_str()),
-                (entry.cpu, entry.memory)
             );
         }
     }

@@ -1,13 +1,19 @@
 //! The admission webhook, called by the API server of a project for requests that came through milo's gateway.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::Request;
+use kube::api::DynamicObject;
+use kube::client::Body;
+use popcell_api::API_VERSION;
+use popcell_core::names;
 use popcell_suites::environment::SOON;
+use popcell_suites::read;
 use popcell_suites::steps::refused;
-use popcell_test_support::kind::NAMESPACE;
+use popcell_test_support::kind::{NAMESPACE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, manifests, objects};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::environment::{Environment, P2};
 use popcell_suites::tenant::Tenant;
@@ -31,6 +37,48 @@ async fn register(environment: &Environment, project: &Plane) -> Result<()> {
         project.apply(&configuration).await?;
     }
     Ok(())
+}
+
+/// The warnings with which the API server answers a create that is only tried.
+async fn warnings(plane: &Plane, workload: &Value) -> Result<Vec<String>> {
+    let mut tried = workload.clone();
+    tried["metadata"]["name"] = json!("tried");
+    let namespace = workload["metadata"]["namespace"].as_str().context("no namespace")?;
+    let path = format!("/apis/{API_VERSION}/namespaces/{namespace}/workloads?dryRun=All");
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(Body::from(tried.to_string().into_bytes()))?;
+    let response = plane.client().send(request).await?;
+    ensure!(response.status().is_success(), "{}", response.status());
+    let found = response.headers().get_all("warning").into_iter();
+    Ok(found
+        .map(|one| String::from_utf8_lossy(one.as_bytes()).into_owned())
+        .collect())
+}
+
+/// What is accepted and not done is a warning for the user and a condition of the object, and a name may be as long as a label.
+async fn limited(tenant: &Tenant, admin: &Plane) -> Result<()> {
+    let (name, placement) = ("w".repeat(63), "p".repeat(63));
+    let mut limited = objects::workload(&tenant.namespace, &name, &[(&placement, &["LHR"], 1)]);
+    limited["spec"]["template"]["spec"]["networkInterfaces"][0]["networkPolicy"] = json!({ "ingress": [{}] });
+    let field = "spec.template.spec.networkInterfaces[0].networkPolicy: popcell does not enforce it";
+    let found = warnings(admin, &limited).await?;
+    ensure!(found.len() == 1 && found[0].contains(field), "{found:?}");
+    admin.create(&limited, false).await?;
+    let shown = |one: &DynamicObject| {
+        let condition = read::condition(one, "UnsupportedFields")?;
+        let message = condition["message"].as_str().unwrap_or_default();
+        ensure!(
+            condition["status"] == "True" && message.starts_with(field),
+            "{condition}"
+        );
+        Ok(())
+    };
+    tenant.in_project(WORKLOAD, &name, shown).await?;
+    let derived = names::workload_deployment(&name, &placement, "LHR");
+    ensure!(derived.len() == 59, "{derived}");
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, &derived, |_| Ok(())).await?;
+    tenant.delete(WORKLOAD, &name).await?;
+    tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, &derived).await
 }
 
 pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Result<()> {
@@ -59,6 +107,8 @@ pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Resu
         "a Workload",
     )?;
     admin.create(&good, false).await.context("a good one was refused")?;
+    ensure!(warnings(&admin, &good).await?.is_empty(), "a good one has warnings");
+    limited(&tenant, &admin).await?;
 
     // May create Workloads, and not use the network.
     tenant

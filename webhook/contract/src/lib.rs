@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod instance_types;
 pub mod json;
 pub mod names;
 pub mod quantity;

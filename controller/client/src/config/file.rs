@@ -12,13 +12,21 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
 use super::{Address, ConfigError, Host, Listen};
 
 const API_VERSION: &str = "apiserver.config.datumapis.com/v1alpha1";
 const KIND: &str = "WorkloadOperator";
+/// Keys that later versions of upstream's operator have, and popcell has not. A file that was written for one of them starts
+/// popcell too, with a warning.
+const LATER: [&str; 4] = [
+    "featureFlags",
+    "referencedData",
+    "consumerScopedProjection",
+    "locationSource",
+];
 /// Port of the webhook server.
 const WEBHOOK_PORT: u16 = 9443;
 
@@ -36,6 +44,9 @@ pub struct ServerConfig {
     /// Where projects are, and what a cell is called.
     #[serde(deserialize_with = "or_default")]
     pub discovery: DiscoveryConfig,
+    /// Keys of later versions of upstream's operator that are set: they have no effect.
+    #[serde(skip)]
+    pub ignored: Vec<String>,
 }
 
 /// `metricsServer`: a port for metrics alone.
@@ -209,26 +220,51 @@ impl ServerConfig {
                 ));
             }
         }
+        let ignored = take_later(fields);
         if let Some(path) = list_in(&root) {
             return Err(refused(
                 path,
                 "no key takes a list: give one value, or a mapping".to_owned(),
             ));
         }
-        serde_path_to_error::deserialize(&root).map_err(|error| {
+        let read: Result<Self, _> = serde_path_to_error::deserialize(&root);
+        let read = read.map_err(|error| {
             refused(
                 error.path().to_string(),
                 problem(error.inner(), found(&root, error.path())),
             )
-        })
+        });
+        Ok(Self { ignored, ..read? })
     }
 }
 
-/// What comes before the keys, for the JSON schema (docs/reference/config.schema.json).
+/// Takes out the keys of [`LATER`], of the file and of `discovery`; those that are set.
+fn take_later(fields: &mut Map<String, Value>) -> Vec<String> {
+    let mut ignored = Vec::new();
+    let mut take = |section: &mut Map<String, Value>, above: &str| {
+        for key in LATER {
+            let is_set = |value: Value| !value.is_null() && value != "";
+            if section.remove(key).is_some_and(is_set) {
+                ignored.push(format!("{above}{key}"));
+            }
+        }
+    };
+    take(fields, "");
+    if let Some(Value::Object(discovery)) = fields.get_mut("discovery") {
+        take(discovery, "discovery.");
+    }
+    ignored
+}
+
+/// What comes before the keys, and those that have no effect, for the JSON schema (docs/reference/config.schema.json).
 fn head(schema: &mut Schema) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert("apiVersion".to_owned(), json!({ "const": API_VERSION }));
         properties.insert("kind".to_owned(), json!({ "const": KIND }));
+        for key in LATER {
+            let about = "Of later versions of upstream's operator; no effect.";
+            properties.insert(key.to_owned(), json!({ "description": about }));
+        }
     }
     schema.insert("required".to_owned(), json!(["apiVersion", "kind"]));
 }

@@ -6,17 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use popcell_api::{InstanceTemplateSpec, WorkloadDeploymentSpec, annotations, labels};
+use popcell_api::{WorkloadDeploymentSpec, annotations, kind, labels};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::field::{Faults, FieldError};
 use super::keys::{Exempt, adds_reserved};
 use super::{check_template, is_spec_reviewed, keys, placements};
-use crate::deployment::is_nothing;
-use crate::derived;
-use crate::names;
 use crate::object::{Fields, Object};
+use crate::{derived, fields, names};
 
 /// Annotations that the controllers of a cell write, where that is the project's own server.
 const OF_CELLS: &[&str] = &[annotations::GRANTED_SLOTS, annotations::GRANTED_SIZE];
@@ -94,10 +92,12 @@ pub fn validate_deployment(
     let is_kept = old.is_some_and(|old| old.at("/spec/template") == template && !grows(old, new));
     if !was_reviewed && !is_kept {
         check_template(&spec.template, &mut faults);
-        if let Some(template) = template {
-            // The schema of a Workload refuses these; that of a WorkloadDeployment keeps them for later releases.
-            check_known(template, &spec.template, &mut faults);
-        }
+        // The schema of a Workload refuses these; that of a WorkloadDeployment keeps them for later releases.
+        fields::each_unknown(kind::WORKLOAD_DEPLOYMENT, value, |path| {
+            if path.starts_with("spec.template.") {
+                faults.forbidden(path, "unknown field");
+            }
+        });
     }
     faults.into_errors()
 }
@@ -106,34 +106,4 @@ pub fn validate_deployment(
 fn grows(old: &Object, new: &Object) -> bool {
     const COUNT: &str = "/spec/scaleSettings/minReplicas";
     new.int(COUNT) > old.int(COUNT)
-}
-
-/// Refuses every field of a template that is not in its type: a closed schema would have refused it.
-fn check_known(given: &Value, read: &InstanceTemplateSpec, faults: &mut Faults) {
-    let Ok(known) = serde_json::to_value(read) else {
-        return faults.invalid("spec.template", "...", "cannot be read");
-    };
-    walk("spec.template", given, Some(&known), faults);
-}
-
-/// `known` is what was read of a value. Empty values are not written, so their absence has no meaning.
-fn walk(path: &str, given: &Value, known: Option<&Value>, faults: &mut Faults) {
-    match (given, known) {
-        (Value::Object(fields), _) => {
-            for (field, value) in fields {
-                let path = format!("{path}.{field}");
-                match known.and_then(|known| known.get(field)) {
-                    None if is_nothing(value) => {}
-                    None => faults.forbidden(path, "unknown field"),
-                    read => walk(&path, value, read, faults),
-                }
-            }
-        }
-        (Value::Array(items), Some(Value::Array(known))) => {
-            for (index, item) in items.iter().enumerate() {
-                walk(&format!("{path}[{index}]"), item, known.get(index), faults);
-            }
-        }
-        _ => {}
-    }
 }

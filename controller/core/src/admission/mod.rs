@@ -28,6 +28,7 @@ pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment
 pub use field::{Fault, FieldError};
 
 use crate::object::{Fields, Object};
+use crate::{derived, fields, names};
 use field::Faults;
 use keys::Exempt;
 
@@ -53,6 +54,12 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
     if !is_spec_reviewed(old, new) {
         return faults.into_errors();
     }
+    // The API makes it immutable.
+    if old.is_none()
+        && let Err(error) = names::check_workload(new.name())
+    {
+        faults.invalid("metadata.name", new.name(), &error.to_string());
+    }
     let null = serde_json::Value::Null;
     match WorkloadSpec::deserialize(new.at("/spec").unwrap_or(&null)) {
         Err(error) => faults.invalid("spec", "...", &format!("cannot be read: {error}")),
@@ -74,6 +81,17 @@ fn check_template(template: &InstanceTemplateSpec, faults: &mut Faults) {
     runtime::check(&instance.runtime, &instance.volumes, faults);
     volumes::check(instance, faults);
     runtime::check_interfaces(&instance.network_interfaces, faults);
+}
+
+/// Warnings about a create or an update that is admitted, of an object of this kind: what of it is accepted without all of it
+/// being done. `workload` is the one that a WorkloadDeployment says it is made from, as it lives: what it asks for was warned
+/// about with it.
+pub fn warnings(kind: Kind, old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Vec<String> {
+    let was_reviewed = workload.is_some_and(|workload| derived::is_of(new, workload));
+    if was_reviewed || !is_spec_reviewed(old, new) {
+        return Vec::new();
+    }
+    fields::findings(kind, new).iter().map(ToString::to_string).collect()
 }
 
 /// The message of a refusal, as API servers write it.

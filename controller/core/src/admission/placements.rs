@@ -52,9 +52,6 @@ pub(super) fn check(
                 faults.not_supported(path.as_str(), city, &supported);
             }
             let name = names::workload_deployment(workload, &placement.name, city);
-            if let Err(error) = names::check_deployment(&name) {
-                faults.invalid(path.as_str(), city.as_str(), &error.to_string());
-            }
             match derived.get(&name) {
                 Some(other) => {
                     let rule = format!("has the same WorkloadDeployment \"{name}\" as {other}");

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{
     Container, InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime,
-    Volume, VolumeAttachment, catalogue,
+    Volume, VolumeAttachment,
 };
+use popcell_contract::instance_types;
 
 use super::field::Faults;
 use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
@@ -31,9 +32,9 @@ pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut 
         .collect();
     let path = format!("{INSTANCE}.runtime");
     let instance_type = runtime.resources.instance_type.as_str();
-    if instance_type != catalogue::D1_STANDARD_2 {
+    if instance_types::find(instance_type).is_none() {
         let path = format!("{path}.resources.instanceType");
-        faults.not_supported(path, instance_type, &[catalogue::D1_STANDARD_2]);
+        faults.not_supported(path, instance_type, &instance_types::ALL.map(|one| one.name));
     }
     if !runtime.resources.requests.is_empty() {
         faults.forbidden(format!("{path}.resources.requests"), NOT_IMPLEMENTED);

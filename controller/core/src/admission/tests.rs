@@ -114,7 +114,6 @@ fn placements_and_scale() {
                 json!(["DFW", "DFW"]),
                 "spec.placements[0].cityCodes[1]: Invalid value: \"DFW\": has the same WorkloadDeployment \"web-us-dfw\" as spec.placements[0].cityCodes[0]",
             ),
-            (&name, json!("p".repeat(63)), "at most 59 fit"),
             (
                 &min,
                 json!(0),
@@ -458,4 +457,22 @@ fn a_spec_that_nests_too_deeply_is_unchanged_where_its_text_is() {
     assert!(!is_deployment_reviewed(Some(&old), &deep("1", "")));
     assert!(is_reviewed(Some(&old), &deep("2", "")), "another spec");
     assert!(is_reviewed(None, &old));
+}
+
+/// An update is of one that has its name already, and may make it smaller.
+#[test]
+fn a_new_workload_has_a_name_of_63_characters_at_most_and_placements_of_any_length() {
+    let named = |length: usize| {
+        let mut whole = workload();
+        whole["metadata"]["name"] = json!("w".repeat(length));
+        whole["spec"]["placements"][0]["name"] = json!("p".repeat(63));
+        whole
+    };
+    assert_eq!(faults(None, named(63)), Vec::<String>::new());
+    let [fault] = faults(None, named(64)).try_into().unwrap();
+    assert!(fault.starts_with("metadata.name: Invalid value: "), "{fault}");
+    assert!(fault.ends_with("has 64 characters, at most 63 fit"), "{fault}");
+    let mut more = named(64);
+    more["spec"]["placements"][0]["cityCodes"] = json!(["DFW", "ORD"]);
+    assert_eq!(faults(Some(named(64)), more), Vec::<String>::new());
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::kind;
 use serde_json::{Value, json};
 
 use super::networks::State;
@@ -15,7 +16,7 @@ use crate::conditions::{self, BLOCKING, COUNTS, Condition, priority};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::Target;
-use crate::{paused, sizing, slots};
+use crate::{fields, paused, sizing, slots};
 
 /// A teardown that takes longer is reported.
 pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
@@ -93,6 +94,13 @@ pub(super) fn render(
     for condition in reported.into_iter().flatten() {
         conditions::put_in(&mut status, condition.render(old, deployment.generation(), now));
     }
+    fields::show(
+        &mut status,
+        kind::WORKLOAD_DEPLOYMENT,
+        deployment,
+        deployment.generation(),
+        now,
+    );
     Value::Object(status)
 }
 

@@ -51,11 +51,14 @@ pub(super) struct Trouble {
 /// Where a field that is needed cannot be read.
 pub(super) struct Unreadable(pub(super) String);
 
-/// All slots, in the order of the spec; the same city twice in one placement is one slot.
-pub(super) fn slots(workload: &Object) -> Result<Vec<Slot<'_>>, Unreadable> {
+/// All slots, in the order of the spec; the same city twice in one placement is one slot. `ours` are the WorkloadDeployments of
+/// the Workload: one with a name from before names were shortened keeps it.
+pub(super) fn slots<'a>(workload: &'a Object, ours: &[&Object]) -> Result<Vec<Slot<'a>>, Unreadable> {
     let template = workload
         .at("/spec/template")
         .ok_or_else(|| Unreadable("/spec/template".to_owned()))?;
+    let is_long = |one: &&&Object| one.name().len() > names::DEPLOYMENT_LENGTH;
+    let long: BTreeMap<&str, &Object> = ours.iter().filter(is_long).map(|one| (one.name(), *one)).collect();
     let mut slots: Vec<Slot<'_>> = Vec::new();
     let mut taken: BTreeMap<String, (&str, &str)> = BTreeMap::new();
     for (index, placement) in workload.items("/spec/placements").iter().enumerate() {
@@ -70,12 +73,20 @@ pub(super) fn slots(workload: &Object) -> Result<Vec<Slot<'_>>, Unreadable> {
             .ok_or_else(|| unreadable("cityCodes"))?;
         for city in cities {
             let city = city.as_str().ok_or_else(|| unreadable("cityCodes"))?;
-            let derived = names::workload_deployment(workload.name(), name, city);
+            let unshortened = names::unshortened(workload.name(), name, city);
+            let is_kept = long.get(unshortened.as_str()).is_some_and(|one| {
+                one.text("/spec/placementName") == Some(name) && one.text("/spec/cityCode") == Some(city)
+            });
+            let derived = if is_kept {
+                unshortened
+            } else {
+                names::workload_deployment(workload.name(), name, city)
+            };
             let holder = taken.get(&derived).copied();
             if holder == Some((name, city)) {
                 continue;
             }
-            let trouble = why_never(name, city, &derived, holder);
+            let trouble = why_never(workload.name(), name, city, &derived, holder);
             taken.entry(derived.clone()).or_insert((name, city));
             slots.push(Slot {
                 placement: name,
@@ -91,7 +102,13 @@ pub(super) fn slots(workload: &Object) -> Result<Vec<Slot<'_>>, Unreadable> {
     Ok(slots)
 }
 
-fn why_never(placement: &str, city: &str, derived: &str, holder: Option<(&str, &str)>) -> Option<Trouble> {
+fn why_never(
+    workload: &str,
+    placement: &str,
+    city: &str,
+    derived: &str,
+    holder: Option<(&str, &str)>,
+) -> Option<Trouble> {
     let trouble = |reason, message| {
         Some(Trouble {
             placement: placement.to_owned(),
@@ -102,6 +119,9 @@ fn why_never(placement: &str, city: &str, derived: &str, holder: Option<(&str, &
     };
     if let Some((reason, message)) = names::fault(city, derived) {
         return trouble(reason, message);
+    }
+    if let Err(error) = names::check_workload(workload) {
+        return trouble(names::INVALID_NAME, error.to_string());
     }
     let (other_placement, other_city) = holder?;
     trouble(

@@ -176,7 +176,7 @@ impl<'a> Reconcile<'a> {
             self.plan.actions.extend(edit.action());
             return self.before_all();
         }
-        let slots = match desired::slots(workload) {
+        let slots = match desired::slots(workload, &self.ours) {
             Ok(slots) => slots,
             Err(unreadable) => return self.unreadable(unreadable),
         };
@@ -244,7 +244,9 @@ impl<'a> Reconcile<'a> {
     fn shrink(&mut self, excess: Excess) {
         let workload = self.seen.workload;
         let is_whole = !matches!(excess, Excess::Depth { .. }) && workload.at("/spec/template").is_some();
-        let Ok(slots) = desired::slots(workload) else { return };
+        let Ok(slots) = desired::slots(workload, &self.ours) else {
+            return;
+        };
         if !is_whole {
             return;
         }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::kind;
 use serde_json::{Map, Value, json};
 
 use super::desired::{Slot, Trouble};
 use crate::conditions::{self, COUNTS, Condition, priority};
 use crate::object::{Fields, Object};
-use crate::paused;
+use crate::{fields, paused};
 
 /// What is looked at of a WorkloadDeployment.
 pub(super) const LOOKS_AT: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/status"];
@@ -107,6 +108,7 @@ pub(super) fn render(
 
     let condition = workload_condition(available, deployments, report, &rejected).render(old, observed, now);
     put_condition(&mut status, condition);
+    fields::show(&mut status, kind::WORKLOAD, workload, observed, now);
     Value::Object(status)
 }
 

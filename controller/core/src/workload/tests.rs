@@ -550,3 +550,34 @@ fn a_status_that_has_not_changed_is_not_written() {
     servers.settle(decide_in);
     assert_eq!(servers.writes, writes + 1);
 }
+
+#[test]
+fn fields_that_are_not_supported_are_a_condition_that_is_written_once_and_ends_with_them() {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    edit(&mut servers, |workload| {
+        workload.data["spec"]["placements"][0]["scaleSettings"]["maxReplicas"] = json!(9)
+    });
+    servers.settle(decide_in);
+    let shown = |servers: &FakeServers| {
+        let condition = conditions::find(&status(servers), types::UNSUPPORTED_FIELDS).cloned();
+        condition.map(|one| {
+            (
+                conditions::text(&one, "status").to_owned(),
+                conditions::text(&one, "message").to_owned(),
+            )
+        })
+    };
+    let message = "spec.placements[0].scaleSettings.maxReplicas: there is no autoscaler: minReplicas instances run";
+    assert_eq!(shown(&servers), Some(("True".to_owned(), message.to_owned())));
+    let writes = servers.writes;
+    servers.apply(&decide_in(&servers));
+    assert_eq!(servers.writes, writes, "it is written once");
+    edit(&mut servers, |workload| {
+        let settings = workload.data["spec"]["placements"][0]["scaleSettings"]
+            .as_object_mut()
+            .unwrap();
+        settings.remove("maxReplicas");
+    });
+    servers.settle(decide_in);
+    assert_eq!(shown(&servers), None);
+}

@@ -6,7 +6,7 @@ use futures::future::join;
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_core::admission::{
     Fault, FieldError, NetworkUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
-    is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment,
+    is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment, warnings,
 };
 use popcell_core::bindings::usable_cities;
 use popcell_core::limits::{Excess, lookups};
@@ -141,6 +141,11 @@ impl Changed {
         }
     }
 
+    fn warnings(&self) -> Vec<String> {
+        let (old, workload) = (self.old.as_ref(), self.workload.as_ref());
+        warnings(self.subject.kind(), old, &self.new, workload)
+    }
+
     /// The rules, with the bindings if they were asked for. Without an answer about cities all other rules still hold.
     fn checked(&self, bindings: Option<Result<Vec<Object>, AskError>>) -> Vec<FieldError> {
         match bindings {
@@ -165,15 +170,30 @@ impl Changed {
     }
 }
 
+/// A request that is not refused.
+pub(super) struct Admitted {
+    /// Allowed or unread.
+    pub(super) outcome: Outcome,
+    /// For the user.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Admitted {
+    const UNREAD: Self = Self {
+        outcome: Outcome::Unread,
+        warnings: Vec::new(),
+    };
+}
+
 impl Admission {
-    /// Allowed or unread; it ends by `by`.
-    pub(super) async fn review(&self, request: &Request<'_>, by: Instant) -> Result<Outcome, Refusal> {
+    /// It ends by `by`.
+    pub(super) async fn review(&self, request: &Request<'_>, by: Instant) -> Result<Admitted, Refusal> {
         let Some(mut changed) = change(request)? else {
-            return Ok(Outcome::Unread);
+            return Ok(Admitted::UNREAD);
         };
         changed.check_size(self.object_bytes)?;
         if !changed.is_reviewed() {
-            return Ok(Outcome::Unread);
+            return Ok(Admitted::UNREAD);
         }
         let user = user(request)?;
         let kind = changed.subject.kind();
@@ -182,7 +202,10 @@ impl Admission {
             .map_err(|why| Refusal::forbidden(kind, changed.new.name(), &why))?;
         let faults = self.faults(&plane, &user, &mut changed, by).await?;
         if faults.is_empty() {
-            Ok(Outcome::Allowed)
+            Ok(Admitted {
+                outcome: Outcome::Allowed,
+                warnings: changed.warnings(),
+            })
         } else {
             Err(Refusal::fields(kind, changed.new.name(), &faults))
         }

@@ -113,7 +113,7 @@ async fn mutate(State(admission): State<Arc<Admission>>, request: HttpRequest<Bo
         Err(response) => return response,
     };
     match decode(&body) {
-        Ok(request) => review(&request.uid, None),
+        Ok(request) => review(&request.uid, Ok(&[])),
         Err(error) => undecoded(&error),
     }
 }
@@ -133,14 +133,15 @@ impl Admission {
         let reviewing = AssertUnwindSafe(self.review(&request, by)).catch_unwind().await;
         let reviewed = reviewing.unwrap_or_else(|_| Err(Refusal::panicked()));
         let outcome = match &reviewed {
-            Ok(outcome) => *outcome,
+            Ok(admitted) => admitted.outcome,
             Err(refusal) => match refusal.reason {
                 Reason::Invalid | Reason::Forbidden => Outcome::Denied,
                 Reason::BadRequest | Reason::InternalError => Outcome::Error,
             },
         };
         log(&request, outcome, reviewed.as_ref().err());
-        (review(&request.uid, reviewed.as_ref().err()), outcome)
+        let answer = reviewed.as_ref().map(|admitted| admitted.warnings.as_slice());
+        (review(&request.uid, answer), outcome)
     }
 
     async fn read(&self, request: HttpRequest<Body>) -> Result<Received, Response<Body>> {
@@ -183,13 +184,13 @@ fn unread(error: &BodyError) -> Response<Body> {
 fn undecoded(error: &DecodeError) -> Response<Body> {
     warn!(error = %shown(&error.to_string()), "request not understood");
     match error {
-        DecodeError::Request { uid, .. } => review(uid, Some(&Refusal::bad(error.to_string()))),
+        DecodeError::Request { uid, .. } => review(uid, Err(&Refusal::bad(error.to_string()))),
         _ => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
 }
 
-fn review(uid: &str, refusal: Option<&Refusal>) -> Response<Body> {
-    ([(CONTENT_TYPE, "application/json")], encode(uid, refusal)).into_response()
+fn review(uid: &str, answer: Result<&[String], &Refusal>) -> Response<Body> {
+    ([(CONTENT_TYPE, "application/json")], encode(uid, answer)).into_response()
 }
 
 async fn wrong_method() -> impl IntoResponse {

@@ -132,11 +132,12 @@ pub(super) fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
     }
 }
 
-/// The answer to the request of this uid; allowed where there is no refusal.
-pub(super) fn encode(uid: &str, refusal: Option<&Refusal>) -> String {
-    let response = match refusal {
-        None => json!({ "uid": uid, "allowed": true }),
-        Some(refusal) => json!({ "uid": uid, "allowed": false, "status": refusal.status() }),
+/// The answer to the request of this uid: allowed with these warnings, or refused.
+pub(super) fn encode(uid: &str, answer: Result<&[String], &Refusal>) -> String {
+    let response = match answer {
+        Ok([]) => json!({ "uid": uid, "allowed": true }),
+        Ok(warnings) => json!({ "uid": uid, "allowed": true, "warnings": warnings }),
+        Err(refusal) => json!({ "uid": uid, "allowed": false, "status": refusal.status() }),
     };
     json!({ "apiVersion": API_VERSION, "kind": REVIEW, "response": response }).to_string()
 }

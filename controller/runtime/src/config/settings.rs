@@ -61,7 +61,7 @@ pub struct Settings {
     /// `None`: this process writes without a Lease, because it is told to be the only one or because it writes nothing.
     pub lease: Option<LeaseSettings>,
     /// What is odd, but no reason not to start. See [`Settings::tell`].
-    pub warnings: Vec<&'static str>,
+    pub warnings: Vec<String>,
 }
 
 /// Every server that settings name. Servers of projects are made from `template` (see [`crate::planes::Direct`]).
@@ -243,11 +243,15 @@ impl Settings {
         Ok(Self { warnings, ..settings })
     }
 
-    fn odd(&self, file: &ServerConfig) -> Vec<&'static str> {
+    fn odd(&self, file: &ServerConfig) -> Vec<String> {
         let single = self.discovery == Discovery::Single;
         let of_milo = file.discovery.internal || file.discovery.discovery_kubeconfig.is_some();
         let idle = !self.controllers.any();
         let unused_quota = file.discovery.quota_kubeconfig.is_some() && !self.controllers.cell;
+        let ignored = (!file.ignored.is_empty()).then(|| {
+            let keys = file.ignored.join(", ");
+            format!("the config file has keys of later upstream versions, which have no effect: {keys}")
+        });
         [
             (
                 idle && self.webhook.is_none(),
@@ -271,7 +275,9 @@ impl Settings {
             ),
         ]
         .into_iter()
-        .filter_map(|(holds, warning)| holds.then_some(warning))
+        .filter(|(holds, _)| *holds)
+        .map(|(_, warning)| warning.to_owned())
+        .chain(ignored)
         .collect()
     }
 

@@ -92,19 +92,35 @@ fn switches_are_written_as_in_go() {
 }
 
 #[test]
-fn the_federation_kubeconfig_is_accepted_under_its_older_name() {
-    for name in ["federation", "upstream"] {
+fn the_federation_kubeconfig_is_accepted_under_its_older_names() {
+    let [_, upstream, downstream, karmada] = FEDERATION_NAMES;
+    for name in ["federation", "upstream", "downstream", "karmada"] {
         let given = flags(&format!("--{name}-kubeconfig=hub")).unwrap();
         assert_eq!(given.federation_kubeconfig, Some("hub".into()));
     }
     let read = |environment: &[(&str, &str)]| variable("federation_kubeconfig", environment);
-    assert_eq!(read(&[(UPSTREAM, "a")]).as_deref(), Some(UPSTREAM));
-    assert_eq!(read(&[(UPSTREAM, "a"), (FEDERATION, "")]).as_deref(), Some(UPSTREAM));
-    assert_eq!(read(&[(UPSTREAM, "a"), (FEDERATION, "a")]).as_deref(), Some(FEDERATION));
-    assert_eq!(read(&[(UPSTREAM, "")]).as_deref(), Some(FEDERATION));
-    let differ = |name: &str| Some(OsString::from(name));
-    let message = command(differ).unwrap_err().to_string();
-    assert!(message.contains("unset UPSTREAM_KUBECONFIG"), "{message}");
+    for (environment, name) in [
+        (&[(upstream, "a")][..], upstream),
+        (&[(downstream, "a")], downstream),
+        (&[(karmada, "a")], karmada),
+        (&[(upstream, "a"), (FEDERATION, "")], upstream),
+        (&[(upstream, "a"), (FEDERATION, "a")], FEDERATION),
+        (&[(karmada, "a"), (downstream, "a")], downstream),
+        (&[(upstream, "")], FEDERATION),
+    ] {
+        assert_eq!(read(environment).as_deref(), Some(name), "{environment:?}");
+    }
+    for (newer, older) in [
+        (FEDERATION, upstream),
+        (upstream, karmada),
+        (downstream, karmada),
+        (FEDERATION, downstream),
+    ] {
+        let differ = |name: &str| [newer, older].contains(&name).then(|| OsString::from(name));
+        let message = command(differ).unwrap_err().to_string();
+        let expected = format!("{older} and {newer} differ, and they mean the same: unset {older}");
+        assert!(message.contains(&expected), "{message}");
+    }
 }
 
 #[test]
@@ -175,7 +191,7 @@ fn the_environment_is_read_and_a_flag_wins() {
         ),
         (
             "",
-            [(UPSTREAM, "/hub"), (FEDERATION, "")],
+            [("KARMADA_KUBECONFIG", "/hub"), (FEDERATION, "")],
             [
                 "federation_kubeconfig: Some(\"/hub\")",
                 "enable_cell_controllers: false",

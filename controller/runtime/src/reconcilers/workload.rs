@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::Fields;
 use popcell_core::plan::{Plan, Plane};
-use popcell_core::{bindings, workload};
+use popcell_core::{bindings, names, workload};
 
 use super::events;
 use crate::context::Context;
@@ -74,8 +74,7 @@ fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> 
         return Vec::new();
     };
     events::keys_where(context, plane, kind::WORKLOAD, Some(namespace), |workload| {
-        let rest = name.strip_prefix(workload.name());
-        rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name())
+        names::may_be_of(name, workload.name()) || refers_to(change, workload.name())
     })
 }
 

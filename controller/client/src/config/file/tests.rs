@@ -92,7 +92,12 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
             "webhookServer.tls.cert",
             "known here: certDir, certName, keyName, secretRef",
         ),
-        ("featureFlags: {}\n", "featureFlags", "unknown key"),
+        ("featureFlag: {}\n", "featureFlag", "unknown key"),
+        (
+            "webhookServer: {featureFlags: {}}\n",
+            "webhookServer.featureFlags",
+            "unknown key",
+        ),
         ("discovery: {mode: kind}\n", "discovery.mode", "use single or milo"),
         ("discovery: {mode: kcp}\n", "discovery.mode", "must be single or milo"),
         (
@@ -156,6 +161,33 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
             "{rest}: {message}"
         );
     }
+}
+
+#[test]
+fn keys_of_later_upstream_versions_are_ignored_and_named() {
+    for (rest, ignored) in [
+        ("featureFlags: {a: true}\n", &["featureFlags"][..]),
+        (
+            "featureFlags: [a, b]\nlocationSource: x\n",
+            &["featureFlags", "locationSource"],
+        ),
+        (
+            "referencedData: {enabled: true}\nconsumerScopedProjection: false\n",
+            &["referencedData", "consumerScopedProjection"],
+        ),
+        ("discovery: {locationSource: x}\n", &["discovery.locationSource"]),
+        ("featureFlags:\nlocationSource: \"\"\n", &[]),
+    ] {
+        let config = parse(rest).unwrap();
+        assert_eq!(config.ignored, ignored, "{rest}");
+        let other = ServerConfig {
+            ignored: Vec::new(),
+            ..config
+        };
+        assert_eq!(other, ServerConfig::default(), "{rest}");
+    }
+    let wrong = parse("featureFlags: {}\ndiscovry: {}\n").unwrap_err();
+    assert!(wrong.contains("discovry: unknown key"), "{wrong}");
 }
 
 #[test]

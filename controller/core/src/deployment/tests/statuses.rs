@@ -337,3 +337,23 @@ fn a_paused_deployment_is_not_changed() {
     cell.edit(|one: &mut Object| one.metadata.annotations = None);
     assert_eq!(cell.reconcile(), ["delete web-0"]);
 }
+
+/// A newer plane may carry what this version does not know.
+#[test]
+fn a_cell_reports_the_fields_that_it_does_not_support() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| {
+        one.data["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["lifecycle"] = json!({ "a": 1 });
+    });
+    cell.settle();
+    let message =
+        "spec.template.spec.runtime.sandbox.containers[0].lifecycle: unknown field: popcell does nothing with it";
+    assert_eq!(
+        reported(&cell, "UnsupportedFields"),
+        ["True", "UnsupportedFields", message]
+    );
+    assert!(cell.plan().status.is_none());
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    cell.settle();
+    assert_eq!(conditions::find(&status(&cell), "UnsupportedFields"), None);
+}

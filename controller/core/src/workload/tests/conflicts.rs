@@ -53,22 +53,92 @@ fn a_predecessors_deployment_is_deleted_only_on_proof_that_its_successor_lives()
 }
 
 #[test]
-fn invalid_names_are_reported_once_and_the_rest_continues() {
-    let long = "p".repeat(60);
-    let mut servers = servers(
-        json!([placement("us", &["nyc_1", "DFW"]), placement(&long, &["DFW"])]),
-        &["nyc_1", "DFW"],
-    );
+fn invalid_cities_are_reported_once_and_the_rest_continues() {
+    let mut servers = servers(json!([placement("us", &["nyc_1", "DFW"])]), &["nyc_1", "DFW"]);
     servers.settle(decide_in);
     assert_eq!(names(&servers), ["web-us-dfw"]);
     let (_, reason, message) = available(&status(&servers));
-    assert_eq!(reason, crate::names::INVALID_NAME);
-    assert!(message.contains("68 characters, at most 59 fit"), "{message}");
-    let us = conditions::find(&status(&servers)["placements"][1], types::AVAILABLE)
+    assert_eq!(reason, reasons::INVALID_CITY_CODE);
+    let us = conditions::find(&status(&servers)["placements"][0], types::AVAILABLE)
         .cloned()
         .unwrap();
     assert_eq!(us["reason"], reasons::INVALID_CITY_CODE);
-    assert!(us["message"].as_str().unwrap().contains("nyc_1"));
+    assert!(message.contains("nyc_1") && us["message"].as_str().unwrap().contains("nyc_1"));
+}
+
+#[test]
+fn long_names_are_shortened_and_no_two_slots_share_one() {
+    let (long, city) = ("p".repeat(63), "C".repeat(32));
+    // Whole, the names of the last two would be one.
+    let placements = json!([
+        placement(&long, &["DFW", &city]),
+        placement(&format!("a-{}", "b".repeat(60)), &["c-d"]),
+        placement(&format!("a-{}-c", "b".repeat(60)), &["d"])
+    ]);
+    let mut servers = servers(placements, &["DFW", &city, "c-d", "d"]);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers).len(), 4, "{:?}", names(&servers));
+    for name in names(&servers) {
+        assert_eq!(name.len(), 59, "{name}");
+    }
+    assert_ne!(available(&status(&servers)).1, reasons::NAME_CONFLICT);
+}
+
+/// What upstream's operator made has such names: it runs on, gets no more, and its next one has a name that fits.
+#[test]
+fn a_deployment_with_a_long_name_keeps_it_and_is_not_replaced() {
+    let long = "p".repeat(60);
+    let mut servers = servers(json!([placement(&long, &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let name = format!("web-{long}-dfw");
+    let theirs = json!({
+        "metadata": { "name": name, "namespace": "default", "uid": "x", "resourceVersion": "9",
+            "labels": { "compute.datumapis.com/workload-uid": "w1" } },
+        "spec": { "workloadRef": { "name": "web", "uid": "w1" }, "cityCode": "DFW", "placementName": long,
+            "scaleSettings": { "minReplicas": 1 } } });
+    servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(theirs));
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), [name.as_str()]);
+    let (_, reason, message) = available(&status(&servers));
+    assert_eq!(reason, crate::names::INVALID_NAME);
+    assert!(message.contains("68 characters, at most 59 fit"), "{message}");
+    let kept = servers
+        .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", &name)
+        .unwrap();
+    assert_eq!(kept.int("/spec/scaleSettings/minReplicas"), Some(1));
+    servers.delete(&plane, kind::WORKLOAD_DEPLOYMENT, "default", &name);
+    servers.settle(decide_in);
+    assert_eq!(
+        names(&servers),
+        [crate::names::workload_deployment("web", &long, "DFW")]
+    );
+}
+
+#[test]
+fn a_workload_whose_name_fits_no_label_is_reported() {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let mut long = servers.get(&plane, kind::WORKLOAD, "default", "web").unwrap().clone();
+    long.metadata.name = Some("w".repeat(64));
+    servers.put(&plane, kind::WORKLOAD, long.clone());
+    let plan = decide(&Observation {
+        project: "p",
+        workload: &long,
+        deployments: &[],
+        bindings: Observed::Known(&servers.list(&plane, kind::LOCATION_BINDING)),
+        networks: Observed::Known(&servers.list(&plane, kind::NETWORK)),
+        spec_echoes: &SpecEchoes::default(),
+        rejected: &[],
+        now: testing::now(),
+    });
+    assert!(plan.actions.is_empty());
+    let terminal = plan.terminal.unwrap();
+    assert_eq!(terminal.reason, crate::names::INVALID_NAME);
+    assert!(
+        terminal.message.contains("64 characters, at most 63 fit"),
+        "{}",
+        terminal.message
+    );
 }
 
 #[test]

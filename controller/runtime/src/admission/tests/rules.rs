@@ -19,6 +19,35 @@ async fn a_good_workload_is_allowed_after_one_list_and_one_review_of_access() {
 }
 
 #[tokio::test]
+async fn what_is_accepted_and_not_done_is_a_warning_of_the_answer_and_of_no_refusal() {
+    let served = Served::good();
+    let mut new = workload();
+    new["spec"]["template"]["spec"]["networkInterfaces"][0]["networkPolicy"] = json!({ "ingress": [{}, {}] });
+    let instance = "spec.template.spec";
+    let policy = format!(
+        "{instance}.networkInterfaces[0].networkPolicy: popcell does not enforce it: unless the provider of the cell does, \
+         all traffic is let in"
+    );
+    for request in [create(new.clone()), update(workload(), new.clone())] {
+        let response = served.validate(&request).await;
+        let expected = json!({ "uid": request["uid"], "allowed": true, "warnings": [policy] });
+        assert_eq!(response, expected);
+        assert_eq!(served.servers.outcomes(), ["allowed"]);
+    }
+    // Our own finalizer is no reason to repeat it.
+    let mut finalized = new.clone();
+    finalized["metadata"]["finalizers"] = json!(["compute.datumapis.com/workload-controller"]);
+    let response = served.validate(&update(new.clone(), finalized)).await;
+    assert_eq!(response, json!({ "uid": "uid-UPDATE", "allowed": true }));
+    new["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(0);
+    let response = served.validate(&create(new)).await;
+    assert_eq!(
+        (&response["allowed"], &response["warnings"]),
+        (&json!(false), &Value::Null)
+    );
+}
+
+#[tokio::test]
 async fn a_city_without_binding_is_refused_with_the_cities_that_have_one() {
     let served = Served::good();
     let status = served.validate(&create(in_cities(&["DFW", "LHR"]))).await["status"].take();
@@ -177,11 +206,11 @@ async fn an_update_may_keep_a_city_that_lost_its_binding_but_not_add_one() {
 async fn names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() {
     let served = Served::good();
     let mut long = workload();
-    long["spec"]["placements"][0]["name"] = json!("p".repeat(63));
+    long["metadata"]["name"] = json!("w".repeat(64));
     let mut reserved = workload();
     reserved["spec"]["template"]["metadata"] = json!({ "labels": { "work.karmada.io/name": "x" } });
     for (new, field, rule) in [
-        (long, "spec.placements[0].cityCodes[0]", "at most 59 fit"),
+        (long, "metadata.name", "at most 63 fit"),
         (
             in_cities(&["nyc_1"]),
             "spec.placements[0].cityCodes[0]",

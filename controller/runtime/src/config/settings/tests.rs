@@ -397,6 +397,11 @@ fn what_is_odd_is_reported_and_starts() {
             "discovery: {quotaKubeconfigPath: /q}",
             Some("--enable-cell-controllers only"),
         ),
+        (
+            "management hub",
+            "featureFlags: {a: true}\nreferencedData: {}\nlocationSource: binding",
+            Some("no effect: featureFlags, referencedData, locationSource"),
+        ),
     ] {
         let warnings = resolve(line, file).unwrap().warnings;
         assert_eq!(

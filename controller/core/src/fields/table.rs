@@ -1,0 +1,296 @@
+//! The rows: what popcell does with each field.
+//!
+//! A path has `[]` behind a list, and `*` for every key of a map that has no row of its own. A row that refuses or warns, and
+//! one of a status, is for all fields below it too; what is done is said for each field.
+
+use popcell_api::kind::{self, Kind};
+
+/// Who does what a field asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The reconciler `workload`, in the project.
+    Workload,
+    /// The reconcilers `federation` and `policy`, on the hub.
+    Federation,
+    /// The reconciler `deployment`, in the cell.
+    Deployment,
+    /// The reconciler `instance-claim`, in the cell.
+    Claim,
+    /// The provider of the cell, which reads the Instance.
+    Provider,
+    /// A provider of virtual machines.
+    MachineProvider,
+}
+
+impl Actor {
+    /// As docs name it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Workload => "`workload`",
+            Self::Federation => "`federation` and `policy`",
+            Self::Deployment => "`deployment`",
+            Self::Claim => "`instance-claim`",
+            Self::Provider => "the provider",
+            Self::MachineProvider => "a provider of virtual machines",
+        }
+    }
+}
+
+/// What popcell does with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// What it asks for is done: by this actor, and what that is.
+    Done(Actor, &'static str),
+    /// Admission refuses it.
+    Refused(&'static str),
+    /// It is accepted, and not done or not whole: admission warns with this text.
+    Warned(&'static str),
+    /// A field of a status: who writes it.
+    Written(&'static str),
+}
+
+use Actor::{Claim, Deployment, Federation, MachineProvider, Provider, Workload};
+use Handling::{Done, Refused, Warned, Written};
+
+type Row = (&'static str, Handling);
+
+const NOT_IMPLEMENTED: &str = "not implemented";
+const OF_THE_CELL: &str = "the cell sets it on each Instance, whatever it is here: remove it";
+const NO_AUTOSCALER: &str = "there is no autoscaler: minReplicas instances run";
+const NO_CONFIG_MAP: &str = "popcell carries no ConfigMap to cells: it must be in the namespace of the cell";
+const NO_SECRET: &str = "popcell carries no Secret to cells: it must be in the namespace of the cell";
+const ON_INSTANCES: &str = "each Instance gets it; a change rolls the Instances";
+
+const TEMPLATE: &[Row] = &[
+    ("metadata.annotations.*", Done(Deployment, ON_INSTANCES)),
+    ("metadata.labels.*", Done(Deployment, ON_INSTANCES)),
+    ("spec.controller", Warned(OF_THE_CELL)),
+    ("spec.location", Warned(OF_THE_CELL)),
+    (
+        "spec.networkInterfaces[].network.name",
+        Done(Deployment, "a NetworkBinding for each interface"),
+    ),
+    (
+        "spec.networkInterfaces[].network.namespace",
+        Done(
+            Deployment,
+            "where the Network is; by default in the namespace of the object",
+        ),
+    ),
+    (
+        "spec.networkInterfaces[].networkPolicy",
+        Warned("popcell does not enforce it: unless the provider of the cell does, all traffic is let in"),
+    ),
+    (
+        "spec.runtime.resources.instanceType",
+        Done(Claim, "the size of the claim; the provider gives as much"),
+    ),
+    ("spec.runtime.resources.requests", Refused(NOT_IMPLEMENTED)),
+    (
+        "spec.runtime.sandbox.containers[].env[].name",
+        Done(Provider, "environment of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].value",
+        Done(Provider, "environment of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.configMapKeyRef",
+        Warned(NO_CONFIG_MAP),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.fieldRef.apiVersion",
+        Done(Provider, "a field of what runs in the cell"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.fieldRef.fieldPath",
+        Done(Provider, "a field of what runs in the cell"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.fileKeyRef",
+        Warned("no volume of an Instance can hold the file: use value"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.resourceFieldRef.containerName",
+        Done(Provider, "an amount of what runs in the cell"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.resourceFieldRef.divisor",
+        Done(Provider, "an amount of what runs in the cell"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.resourceFieldRef.resource",
+        Done(Provider, "an amount of what runs in the cell"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.secretKeyRef",
+        Warned(NO_SECRET),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].image",
+        Done(Provider, "image of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].name",
+        Done(Provider, "name of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].ports[].name",
+        Done(Provider, "a port of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].ports[].port",
+        Done(Provider, "a port of the container"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].ports[].protocol",
+        Done(Provider, "TCP by default"),
+    ),
+    ("spec.runtime.sandbox.containers[].resources", Refused(NOT_IMPLEMENTED)),
+    (
+        "spec.runtime.sandbox.containers[].volumeAttachments[].mountPath",
+        Done(Provider, "where the container sees the volume"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].volumeAttachments[].name",
+        Done(Provider, "a volume of the template"),
+    ),
+    ("spec.runtime.sandbox.imagePullSecrets", Warned(NO_SECRET)),
+    (
+        "spec.runtime.virtualMachine.ports[].name",
+        Done(MachineProvider, "a port of the machine"),
+    ),
+    (
+        "spec.runtime.virtualMachine.ports[].port",
+        Done(MachineProvider, "a port of the machine"),
+    ),
+    (
+        "spec.runtime.virtualMachine.ports[].protocol",
+        Done(MachineProvider, "TCP by default"),
+    ),
+    (
+        "spec.runtime.virtualMachine.volumeAttachments[].mountPath",
+        Done(MachineProvider, "where the machine mounts the volume"),
+    ),
+    (
+        "spec.runtime.virtualMachine.volumeAttachments[].name",
+        Done(MachineProvider, "a volume of the template; it boots from the first"),
+    ),
+    ("spec.volumes[].configMap", Warned(NO_CONFIG_MAP)),
+    ("spec.volumes[].configMap.items", Refused(NOT_IMPLEMENTED)),
+    (
+        "spec.volumes[].disk.deviceName",
+        Done(Provider, "`persistent-disk-<index>` by default"),
+    ),
+    (
+        "spec.volumes[].disk.template.metadata.annotations.*",
+        Done(Provider, "on the disk"),
+    ),
+    (
+        "spec.volumes[].disk.template.metadata.labels.*",
+        Done(Provider, "on the disk"),
+    ),
+    (
+        "spec.volumes[].disk.template.spec.populator.filesystem.type",
+        Done(Provider, "the disk has an empty filesystem at first"),
+    ),
+    (
+        "spec.volumes[].disk.template.spec.populator.image.name",
+        Done(MachineProvider, "the disk has the image at first"),
+    ),
+    (
+        "spec.volumes[].disk.template.spec.resources.requests.*",
+        Warned("a disk has no other amount than storage: remove it"),
+    ),
+    (
+        "spec.volumes[].disk.template.spec.resources.requests.storage",
+        Done(Provider, "the size of the disk"),
+    ),
+    (
+        "spec.volumes[].disk.template.spec.type",
+        Done(Provider, "`pd-standard`, which is the only one"),
+    ),
+    ("spec.volumes[].name", Done(Provider, "what attachments name")),
+    ("spec.volumes[].secret", Warned(NO_SECRET)),
+    ("spec.volumes[].secret.items", Refused(NOT_IMPLEMENTED)),
+];
+
+const SCALE: &[Row] = &[
+    (
+        "instanceManagementPolicy",
+        Done(Deployment, "`OrderedReady`, which is the only one"),
+    ),
+    ("maxReplicas", Warned(NO_AUTOSCALER)),
+    ("metrics", Warned(NO_AUTOSCALER)),
+    ("minReplicas", Done(Deployment, "so many Instances run in each city")),
+];
+
+const PLACEMENT: &[Row] = &[
+    ("cityCodes[]", Done(Workload, "a WorkloadDeployment for each")),
+    ("name", Done(Workload, "part of the name of each WorkloadDeployment")),
+];
+
+const OF_DEPLOYMENT: &[Row] = &[
+    ("cityCode", Done(Federation, "the city that it is carried to")),
+    ("placementName", Done(Deployment, "label of each Instance")),
+    ("workloadRef.name", Done(Deployment, "label of each Instance")),
+    ("workloadRef.uid", Done(Deployment, "label of each Instance")),
+];
+
+/// Rows below a path; an empty one is the object.
+type Part = (&'static str, &'static [Row]);
+
+const WORKLOAD: &[Part] = &[
+    ("spec.template", TEMPLATE),
+    ("spec.placements[].scaleSettings", SCALE),
+    ("spec.placements[]", PLACEMENT),
+    (
+        "status",
+        &[
+            ("conditions", Written("`workload`")),
+            ("currentReplicas", Written("`workload`")),
+            ("deployments", Written("`workload`")),
+            ("desiredReplicas", Written("`workload`")),
+            ("gateway", Written("reserved: popcell neither reads nor writes it")),
+            ("observedGeneration", Written("`workload`")),
+            ("placements", Written("`workload`")),
+            ("readyReplicas", Written("`workload`")),
+            ("replicas", Written("`workload`")),
+            ("updatedReplicas", Written("`workload`")),
+        ],
+    ),
+];
+
+const IN_THE_CELL: Handling = Written("`deployment` in the cell; `federation` in the project");
+
+const WORKLOAD_DEPLOYMENT: &[Part] = &[
+    ("spec.template", TEMPLATE),
+    ("spec.scaleSettings", SCALE),
+    ("spec", OF_DEPLOYMENT),
+    (
+        "status",
+        &[
+            ("conditions", IN_THE_CELL),
+            ("currentReplicas", IN_THE_CELL),
+            ("desiredReplicas", IN_THE_CELL),
+            ("location", IN_THE_CELL),
+            ("observedGeneration", IN_THE_CELL),
+            ("readyReplicas", IN_THE_CELL),
+            ("replicas", IN_THE_CELL),
+            ("updatedReplicas", IN_THE_CELL),
+        ],
+    ),
+];
+
+/// The rows of a Workload or WorkloadDeployment.
+pub(super) fn rows(kind: Kind) -> impl Iterator<Item = (String, Handling)> {
+    let parts = if kind == kind::WORKLOAD {
+        WORKLOAD
+    } else {
+        WORKLOAD_DEPLOYMENT
+    };
+    let all = parts
+        .iter()
+        .flat_map(|(above, rows)| rows.iter().map(move |row| (above, row)));
+    all.map(|(above, (path, handling))| (format!("{above}.{path}"), *handling))
+}
