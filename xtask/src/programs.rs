@@ -23,12 +23,13 @@ use crate::test::cargo;
 const SUITES: &str = "tests/suites";
 
 /// Programs that take longest, which begin: suites with the labs that they are dealt out over, then the others.
-const LONG: [(&str, usize); 9] = [
+const LONG: [(&str, usize); 10] = [
     ("cell", 3),
     ("restores", 1),
     ("management", 2),
     ("projects", 1),
     ("e2e", 2),
+    ("provider", 1),
     ("cli", 1),
     ("webhook", 1),
     ("corpus", 1),

@@ -5,18 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// First segments of names, and the crates that they are in.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 9] = [
     ("core", "controller/core"),
     ("api", "controller/api"),
     ("client", "controller/client"),
     ("runtime", "controller/runtime"),
     ("compute", "interpreter-wasm/compute"),
+    ("provider-pod", "provider/pod"),
     ("support", "tests/support"),
     ("cli", "cli"),
     ("xtask", "xtask"),
 ];
 /// Suites list their tests by name.
-const SUITES: [&str; 5] = ["cell", "conformance", "e2e", "management", "projects"];
+const SUITES: [&str; 6] = ["cell", "conformance", "e2e", "management", "projects", "provider"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

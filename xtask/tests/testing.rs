@@ -38,7 +38,16 @@ impl Repository {
                 }
             }
         }
-        let suites = ["cell", "conformance", "e2e", "management", "projects", "restores"].map(|suite| {
+        let suites = [
+            "cell",
+            "conformance",
+            "e2e",
+            "management",
+            "projects",
+            "provider",
+            "restores",
+        ]
+        .map(|suite| {
             let main = root.join("tests/suites").join(suite).join("main.rs");
             fs::read_to_string(main).unwrap()
         });

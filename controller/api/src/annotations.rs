@@ -36,6 +36,11 @@ keys! {
     /// Beside [`GRANTED_SLOTS`]: what each of those claims asked for. Without it, what the template asks for.
     GRANTED_SIZE = "compute.datumapis.com/granted-size";
 
+    /// On the Pod of an Instance: hash of the template that the Pod was made from.
+    TEMPLATE_HASH = "compute.datumapis.com/template-hash";
+    /// On the Pod of an Instance: how many Pods that had ended it replaced in a row, in decimal.
+    POD_REPLACEMENTS = "compute.datumapis.com/pod-replacements";
+
     /// On objects on the hub: RFC 3339 time at which `popcell reinterpret` had Karmada interpret the object again. Karmada
     /// carries it to the cell, where it means nothing.
     REINTERPRETED_AT = "compute.datumapis.com/reinterpreted-at";

@@ -38,6 +38,9 @@ keys! {
 
     /// Name of the Karmada Cluster that the object comes from; on hub copies and on ResourceClaims.
     SOURCE_CLUSTER = "compute.datumapis.com/source-cluster";
+    /// Uid of the Instance that a Pod runs; on Pods and NetworkPolicies, by the provider of Pods, which watches those that have it.
+    INSTANCE_UID = "compute.datumapis.com/instance-uid";
+
     /// Namespace of the Instance in its cell; on ResourceClaims.
     INSTANCE_NAMESPACE = "compute.datumapis.com/instance-namespace";
 

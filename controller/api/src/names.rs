@@ -47,6 +47,8 @@ pub mod finalizers {
 
     /// On cell Instances, by the unikraft provider: it has something to tear down.
     pub const UNIKRAFT_PROVIDER: &str = "unikraft.datumapis.com/finalizer";
+    /// On cell Instances, by the provider of Pods: there may be a Pod to delete.
+    pub const POD_PROVIDER: &str = "compute.datumapis.com/pod-provider";
 }
 
 /// Wire strings of the admission webhooks for Workloads and WorkloadDeployments.

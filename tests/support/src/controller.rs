@@ -63,6 +63,15 @@ impl ControllerSpec {
         spec
     }
 
+    /// The controllers of a cell that has neither hub, quota nor network services: Instances start at once. It writes without a
+    /// Lease.
+    #[must_use]
+    pub fn cell_alone(local: &Path) -> Self {
+        let mut spec = Self::cell_without_hub(local, "alone", local);
+        spec.config["discovery"] = json!({ "mode": "single" });
+        spec.flag("--networking=false")
+    }
+
     /// Both groups of controllers on one server and without a hub: the project `id`, and what runs its Workloads. `milo` is
     /// the kubeconfig for claims. It writes without a Lease.
     #[must_use]

@@ -42,6 +42,12 @@ pub const CRD: Kind = cluster(
 );
 /// Namespace.
 pub const NAMESPACE: Kind = cluster("", "v1", "Namespace", "namespaces");
+/// Node.
+pub const NODE: Kind = cluster("", "v1", "Node", "nodes");
+/// Pod.
+pub const POD: Kind = namespaced("", "v1", "Pod", "pods");
+/// NetworkPolicy.
+pub const NETWORK_POLICY: Kind = namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies");
 /// ConfigMap.
 pub const CONFIG_MAP: Kind = namespaced("", "v1", "ConfigMap", "configmaps");
 /// ResourceQuota.

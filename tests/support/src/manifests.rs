@@ -24,6 +24,8 @@ pub const CELL: &str = "overlays/cell";
 pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
 /// A component: the way of a cell to claims.
 pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
+/// A component: the provider of Pods, which runs Instances in the cluster of the cell.
+pub const PROVIDER: &str = "components/provider-pod";
 /// Rights of cells in projects, a component.
 pub const CLAIMS: &str = "components/claims";
 

@@ -14,6 +14,8 @@ use crate::{Lab, Plane, eventually, kubeconfig, manifests};
 pub const NAMESPACE: &str = "compute-system";
 /// Its account on the server that it runs on.
 pub const ACCOUNT: &str = "compute";
+/// Account of the provider of Pods, on the server that it runs on.
+pub const PROVIDER_ACCOUNT: &str = "popcell-provider-pod";
 /// Its account in the hub.
 pub const HUB_ACCOUNT: &str = "compute-manager";
 /// Its name in the hub, as a token of [`HUB_ACCOUNT`] says it.
@@ -90,6 +92,17 @@ pub async fn of_single_cluster(lab: &Lab, plane: &str, dir: &Path) -> Result<Pat
     }))?;
     granted(&home, &shipped).await?;
     with_token(lab, &home, ACCOUNT, dir, plane).await
+}
+
+/// Gives the provider of Pods its rights in a cell, and writes a kubeconfig with a token of its account.
+pub async fn of_provider(lab: &Lab, plane: &str, dir: &Path) -> Result<PathBuf> {
+    let cell = lab.plane(plane).await?;
+    let shipped = manifests::build_own(&json!({
+        "resources": [format!("../{}", manifests::MANAGER)],
+        "components": [format!("../{}", manifests::PROVIDER)],
+    }))?;
+    granted(&cell, &shipped).await?;
+    with_token(lab, &cell, PROVIDER_ACCOUNT, dir, plane).await
 }
 
 async fn grant(plane: &Plane, directory: &str) -> Result<()> {

@@ -40,6 +40,12 @@ pub fn stand_in_crds_dir() -> PathBuf {
     root().join("tests/support/crds")
 }
 
+/// What happens to Pods in a lab: stages of KWOK.
+#[must_use]
+pub fn node_stages() -> PathBuf {
+    root().join("tests/lab/testdata/nodes.yaml")
+}
+
 /// The one document of a YAML file.
 pub fn yaml(file: &Path) -> Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;

@@ -190,3 +190,44 @@ fn deployments_are_left_to_popcell_wherever_projects_are_set_up() -> Result<()> 
     }
     Ok(())
 }
+
+#[test]
+fn the_provider_of_pods_is_off_by_default_and_hardened_where_it_is_added() -> Result<()> {
+    const NAME: &str = "popcell-provider-pod";
+    for overlay in manifests::overlays()? {
+        assert!(
+            find(&manifests::build(&overlay)?, "Deployment", NAME).is_err(),
+            "{}",
+            overlay.display()
+        );
+    }
+    for overlay in [manifests::CELL, manifests::SINGLE_CLUSTER] {
+        let shipped = manifests::build_own(&json!({
+            "resources": [format!("../{overlay}")], "components": [format!("../{}", manifests::PROVIDER)],
+        }))?;
+        let deployment = find(&shipped, "Deployment", NAME)?;
+        // Two at a time would do each thing twice.
+        assert_eq!(deployment["spec"]["replicas"], 1);
+        assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["image"], "ghcr.io/popcell/popcell:0.1.0");
+        let file = artifacts::programs(Profile::Dev)?.provider;
+        let file = file.file_name().context("no name")?.to_string_lossy();
+        assert_eq!(container["command"], json!([format!("/usr/local/bin/{file}")]));
+        let account = find(&shipped, "ServiceAccount", NAME)?;
+        assert_eq!(account["automountServiceAccountToken"], false);
+        // The policies are about the user that the Pod is.
+        for policy in shipped.iter().filter(|one| one["kind"] == "ValidatingAdmissionPolicy") {
+            let condition = policy["spec"]["matchConditions"][0]["expression"]
+                .as_str()
+                .unwrap_or_default();
+            let is_its_own = policy["metadata"]["name"]
+                .as_str()
+                .is_some_and(|name| name.starts_with(NAME));
+            let user = format!("'system:serviceaccount:compute-system:{NAME}'");
+            assert_eq!(condition.contains(&user), is_its_own, "{policy}");
+        }
+    }
+    Ok(())
+}

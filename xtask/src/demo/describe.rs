@@ -80,6 +80,19 @@ pub(super) fn instance(object: &DynamicObject) -> String {
     }
 }
 
+/// A Pod: where it is, and what it does.
+pub(super) fn pod(object: &DynamicObject) -> String {
+    let (name, phase) = (name(object), text(object, "/status/phase"));
+    match (
+        object.metadata.deletion_timestamp.is_some(),
+        text(object, "/spec/nodeName").as_str(),
+    ) {
+        (true, _) => format!("Pod {name}: is deleted"),
+        (false, "?" | "") => format!("Pod {name}: {phase}, waits for a node"),
+        (false, node) => format!("Pod {name}: {phase} on {node}"),
+    }
+}
+
 /// A ResourceClaim: whether it is granted.
 pub(super) fn claim(object: &DynamicObject) -> String {
     let name = name(object);

@@ -58,6 +58,7 @@ impl Journal {
                 describe::workload_deployment,
             );
             journal.watch((&cell, behind), number + 2, kind::INSTANCE, describe::instance);
+            journal.watch((&cell, behind), number + 2, kind::POD, describe::pod);
         }
         journal.watch((project, NAMESPACE), 0, RESOURCE_CLAIM, describe::claim);
         Ok(journal)

@@ -56,7 +56,7 @@ const NAMESPACE: &str = "demo";
 /// Arguments of `demo`.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Time that an instance takes to start in the cells
+    /// Time that a Pod takes to start in the cells
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pace: f64,
     /// End after the last screen, also in a terminal
@@ -147,7 +147,7 @@ fn build() -> Result<()> {
     println!("{}: the lab's programs", artifacts::go::version()?);
     artifacts::lab_programs()?;
     crate::module::build_all()?;
-    println!("cargo: popcell-webhook, popcell-controller and popcell");
+    println!("cargo: popcell-webhook, popcell-controller, popcell-provider-pod and popcell");
     artifacts::programs(Profile::Dev)?;
     Ok(())
 }

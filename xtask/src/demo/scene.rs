@@ -1,5 +1,5 @@
-//! What the demo plays on: the planes, and what is outside the project, stood in for: milo's gateway, the quota of the
-//! project, and in each cell network services and an infrastructure provider.
+//! What the demo plays on: the planes; in each cell the provider of Pods and a node whose containers KWOK plays; and stand-ins for
+//! what is outside the project: milo's gateway, the quota of the project, and network services.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use popcell_api::kind;
 use popcell_test_support::definitions::{define, ready_project};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, ON_HUB, Pace, Provider, Quota};
-use popcell_test_support::{Gateway, Lab, Plane, Webhook, objects};
+use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, ON_HUB, Quota};
+use popcell_test_support::{Gateway, Lab, Nodes, Plane, PodProvider, PodProviderSpec, Webhook, objects};
 use tempfile::TempDir;
 
 use super::{CITIES, MILO, NAMESPACE, PROJECT};
@@ -57,12 +57,12 @@ pub(super) struct Surroundings {
     milo: PathBuf,
     _gateway: Gateway,
     _quota: Quota,
-    _cells: Vec<(Provider, Networks)>,
+    _cells: Vec<(PodProvider, Nodes, Networks)>,
     _files: TempDir,
 }
 
 impl Surroundings {
-    /// Starts all of them; `pace` is the time that an instance takes to start.
+    /// Starts all of them; `pace` is the time that a Pod takes to start.
     pub(super) async fn start(lab: &Lab, pace: Duration) -> Result<Self> {
         let milo = lab.plane(MILO).await?;
         define(&milo, &[kind::PROJECT]).await?;
@@ -74,11 +74,10 @@ impl Surroundings {
             // Where a cell writes down which projects hold its claims.
             cell.apply(&objects::namespace("compute-system")).await?;
             cell.apply(&objects::location(city.code)).await?;
-            let pace = Pace {
-                start: pace,
-                ..Pace::LIFELIKE
-            };
-            cells.push((Provider::start(cell.client(), pace), Networks::start(cell.client())));
+            let nodes = Nodes::start(&cell, pace).await?;
+            let provider = PodProvider::start(PodProviderSpec::of(cell.kubeconfig())).await?;
+            println!("provider: ready, Instances of {} become Pods", city.member);
+            cells.push((provider, nodes, Networks::start(cell.client())));
         }
         let gateway = Gateway::of_planes(lab, MILO, &[PROJECT]).await?;
         let files = tempfile::tempdir().context("failed to make a directory")?;

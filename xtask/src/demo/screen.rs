@@ -53,7 +53,10 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
         webhook.module_dir().join("compute.wasm").display()
     );
     println!("  logs: {}", lab.dir().join("logs").display());
-    println!("Milo's gateway, quota, network services and the provider are stand-ins: no machine runs.");
+    println!(
+        "Milo's gateway, quota and network services are stand-ins. Each Instance is a Pod, made by popcell-provider-pod"
+    );
+    println!("and placed by kube-scheduler; KWOK plays the node, so no container runs.");
     Ok(())
 }
 

@@ -22,22 +22,27 @@ const (
 	karmadaModule    = "github.com/karmada-io/karmada"
 	kubernetesModule = "k8s.io/kubernetes"
 	kustomizePackage = "sigs.k8s.io/kustomize/kustomize/v5"
+	kwokPackage      = "sigs.k8s.io/kwok/cmd/kwok"
 )
 
-// binaries are the programs and the packages that they are built from.
-var binaries = []struct{ name, pkg string }{
-	{"plane", "./cmd/plane"},
-	{"karmada", "./cmd/karmada"},
-	{"karmada-example-webhook", "./cmd/karmada-example-webhook"},
-	{"lab", "./cmd/lab"},
-	{"conformance", "./cmd/conformance"},
-	{"bench", "./cmd/bench"},
-	{"kustomize", kustomizePackage},
+// binary is a program and the package that it is built from; module is the
+// directory of another go.mod than the lab's, where it needs one.
+type binary struct{ name, pkg, module string }
+
+var binaries = []binary{
+	{name: "plane", pkg: "./cmd/plane"},
+	{name: "karmada", pkg: "./cmd/karmada"},
+	{name: "karmada-example-webhook", pkg: "./cmd/karmada-example-webhook"},
+	{name: "lab", pkg: "./cmd/lab"},
+	{name: "conformance", pkg: "./cmd/conformance"},
+	{name: "bench", pkg: "./cmd/bench"},
+	{name: "kustomize", pkg: kustomizePackage},
+	{name: "kwok", pkg: kwokPackage, module: "nodes"},
 }
 
 // aliases are the names by which a multi-call program is run.
 var aliases = map[string][]string{
-	"plane": {"etcd", "etcd-restore", "kube-apiserver", "kube-controller-manager"},
+	"plane": {"etcd", "etcd-restore", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
 	"karmada": {
 		"karmada-agent", "karmada-aggregated-apiserver", "karmada-controller-manager",
 		"karmada-scheduler", "karmada-webhook", "karmadactl", "kubectl",
@@ -77,7 +82,7 @@ func build(out string) error {
 	}
 	linkerFlags := versionFlags(karmada.version, kubernetes.version)
 	for _, binary := range binaries {
-		if err := buildBinary(filepath.Join(out, binary.name), binary.pkg, linkerFlags); err != nil {
+		if err := buildBinary(filepath.Join(out, binary.name), binary, linkerFlags); err != nil {
 			return err
 		}
 		if err := alias(out, binary.name, aliases[binary.name]); err != nil {
@@ -91,10 +96,12 @@ func build(out string) error {
 	return nil
 }
 
-func buildBinary(file, pkg, linkerFlags string) error {
+func buildBinary(file string, binary binary, linkerFlags string) error {
 	started := time.Now()
+	pkg := binary.pkg
 	fmt.Printf("  go build -mod=readonly -o %s %s\n", filepath.Base(file), pkg)
 	command := exec.Command("go", "build", "-mod=readonly", "-buildvcs=false", "-ldflags="+linkerFlags, "-o", file, pkg)
+	command.Dir = binary.module
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {

@@ -1,7 +1,8 @@
-// Command plane is etcd, kube-apiserver and kube-controller-manager in one
-// program; the name it is called by (or its first argument) selects which.
+// Command plane is etcd, kube-apiserver, kube-controller-manager and
+// kube-scheduler in one program; the name it is called by (or its first
+// argument) selects which.
 //
-// One program instead of three shares the linked Kubernetes libraries: a third
+// One program instead of four shares the linked Kubernetes libraries: a third
 // of the link time, of the disk space and of the page cache.
 package main
 
@@ -17,6 +18,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 var commands = map[string]func() *cobra.Command{
@@ -24,7 +26,10 @@ var commands = map[string]func() *cobra.Command{
 	"etcd-restore":            newRestoreCommand,
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
+	"kube-scheduler":          newSchedulerCommand,
 }
+
+func newSchedulerCommand() *cobra.Command { return scheduler.NewSchedulerCommand() }
 
 func main() {
 	newCommand, found := commands[filepath.Base(os.Args[0])]
@@ -34,7 +39,7 @@ func main() {
 		}
 	}
 	if !found {
-		fmt.Fprintln(os.Stderr, "usage: plane etcd|kube-apiserver|kube-controller-manager [flags]")
+		fmt.Fprintln(os.Stderr, "usage: plane etcd|kube-apiserver|kube-controller-manager|kube-scheduler [flags]")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(newCommand()))

@@ -51,7 +51,7 @@ pub fn modules() -> Result<PathBuf> {
     })
 }
 
-/// `popcell-webhook`, `popcell-controller` and `popcell`.
+/// `popcell-webhook`, `popcell-controller`, `popcell-provider-pod` and `popcell`.
 pub fn programs(profile: Profile) -> Result<Programs> {
     static DEV: OnceLock<Result<Programs, String>> = OnceLock::new();
     static RELEASE: OnceLock<Result<Programs, String>> = OnceLock::new();

@@ -26,6 +26,8 @@ pub struct Programs {
     pub webhook: PathBuf,
     /// `popcell-controller`.
     pub controller: PathBuf,
+    /// `popcell-provider-pod`.
+    pub provider: PathBuf,
     /// `popcell`.
     pub popcell: PathBuf,
 }
@@ -54,6 +56,7 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
             "--workspace",
             "--bin=popcell-webhook",
             "--bin=popcell-controller",
+            "--bin=popcell-provider-pod",
             "--bin=popcell",
         ])
         .arg("--message-format=json-render-diagnostics")
@@ -75,6 +78,7 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
     Ok(Programs {
         webhook: take("popcell-webhook")?,
         controller: take("popcell-controller")?,
+        provider: take("popcell-provider-pod")?,
         popcell: take("popcell")?,
     })
 }

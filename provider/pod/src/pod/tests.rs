@@ -1,0 +1,239 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::instance;
+
+fn made(change: impl FnOnce(&mut Value)) -> Result<Value, Refusal> {
+    let manifest = manifest(&instance(change), &Settings::default(), 0)?;
+    Ok(serde_json::to_value(manifest.pod).unwrap())
+}
+
+/// What is refused of a spec, after this change at a pointer.
+fn refused(pointer: &str, value: &Value) -> Refusal {
+    made(|object| *object.pointer_mut(pointer).unwrap() = value.clone()).unwrap_err()
+}
+
+#[test]
+fn an_instance_is_one_pod_that_takes_nothing_else_of_a_tenant() {
+    let pod = made(|object| {
+        object["spec"]["runtime"]["sandbox"] = json!({
+            "hostNetwork": true,
+            "containers": [{
+                "name": "web", "image": "registry.example.com/web:1", "securityContext": { "privileged": true },
+                "env": [
+                    { "name": "A", "value": "a" },
+                    { "name": "B", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "b" } } },
+                ],
+                "ports": [{ "name": "dns", "port": 53, "protocol": "UDP", "hostPort": 53 }],
+                "volumeAttachments": [{ "name": "content", "mountPath": "/srv" }, { "name": "data", "mountPath": "/data" }],
+            }],
+            "imagePullSecrets": [{ "name": "registry" }],
+        });
+        object["spec"]["volumes"] = json!([
+            { "name": "content", "configMap": { "name": "web", "defaultMode": 0o444, "optional": true } },
+            { "name": "data", "disk": { "template": { "spec": {
+                "resources": { "requests": { "storage": "10Gi" } }, "populator": { "filesystem": { "type": "ext4" } },
+            } } } },
+            { "name": "keys", "secret": { "secretName": "keys" } },
+        ]);
+    })
+    .unwrap();
+    let size = json!({ "cpu": "1000m", "memory": "2048Mi" });
+    let expected = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "ns-1",
+            "name": "web-0",
+            "labels": { "compute.datumapis.com/instance-index": "0", "compute.datumapis.com/instance-uid": "u1" },
+            "annotations": {
+                "compute.datumapis.com/pod-replacements": "0", "compute.datumapis.com/template-hash": "h1",
+            },
+            "ownerReferences": [{
+                "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance", "name": "web-0", "uid": "u1",
+                "controller": true,
+            }],
+        },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "imagePullSecrets": [{ "name": "registry" }],
+            "restartPolicy": "Always",
+            "securityContext": { "seccompProfile": { "type": "RuntimeDefault" } },
+            "containers": [{
+                "name": "web",
+                "image": "registry.example.com/web:1",
+                "env": [
+                    { "name": "A", "value": "a" },
+                    { "name": "B", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "b" } } },
+                ],
+                "ports": [{ "name": "dns", "containerPort": 53, "protocol": "UDP" }],
+                "resources": { "limits": size, "requests": size },
+                "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["NET_RAW"] } },
+                "volumeMounts": [
+                    { "name": "content", "mountPath": "/srv" }, { "name": "data", "mountPath": "/data" },
+                ],
+            }],
+            "volumes": [
+                { "name": "content", "configMap": { "name": "web", "defaultMode": 0o444, "optional": true } },
+                { "name": "data", "emptyDir": { "sizeLimit": "10Gi" } },
+                { "name": "keys", "secret": { "secretName": "keys" } },
+            ],
+        },
+    });
+    assert_eq!(pod, expected);
+}
+
+#[test]
+fn the_operator_chooses_the_runtime_class() {
+    let settings = Settings {
+        runtime_class: Some("gvisor".to_owned()),
+    };
+    let pod = manifest(&instance(|_| {}), &settings, 3).unwrap().pod;
+    assert_eq!(replacements(&pod), 3);
+    assert_eq!(pod.spec.unwrap().runtime_class_name.as_deref(), Some("gvisor"));
+}
+
+/// Limits and requests of containers with these resources, of an Instance of 1000m and 2048Mi.
+fn sizes_of(resources: &[Value]) -> Result<Vec<[String; 4]>, Refusal> {
+    let containers: Vec<Value> = resources
+        .iter()
+        .enumerate()
+        .map(|(index, one)| json!({ "name": format!("c{index}"), "image": "i", "resources": one }))
+        .collect();
+    let pod = made(|object| object["spec"]["runtime"]["sandbox"]["containers"] = json!(containers))?;
+    let containers = pod["spec"]["containers"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    Ok(containers
+        .map(|one| {
+            let [limits, requests] = ["limits", "requests"].map(|field| &one["resources"][field]);
+            [&limits["cpu"], &limits["memory"], &requests["cpu"], &requests["memory"]].map(text)
+        })
+        .collect())
+}
+
+#[test]
+fn containers_share_what_the_instance_is_counted_for_and_no_more() {
+    let none = json!({});
+    let named = json!({ "limits": { "cpu": "250m", "memory": "1Gi" }, "requests": { "cpu": "100m" } });
+    for (resources, expected) in [
+        (
+            vec![none.clone(), none.clone(), none.clone()],
+            vec![["333m", "682Mi", "333m", "682Mi"]; 3],
+        ),
+        (
+            vec![named.clone(), none.clone()],
+            vec![["250m", "1Gi", "100m", "1Gi"], ["750m", "1024Mi", "750m", "1024Mi"]],
+        ),
+        // All say both: together they are the size.
+        (
+            vec![json!({ "limits": { "cpu": "4", "memory": "8Gi" } }); 2],
+            vec![["4", "8Gi", "4", "8Gi"]; 2],
+        ),
+        // A request is a limit too where there is none, and zero says nothing.
+        (
+            vec![
+                json!({ "requests": { "cpu": "300m" }, "limits": { "memory": "0" } }),
+                none.clone(),
+            ],
+            vec![
+                ["300m", "1024Mi", "300m", "1024Mi"],
+                ["700m", "1024Mi", "700m", "1024Mi"],
+            ],
+        ),
+    ] {
+        let expected: Vec<[String; 4]> = expected.iter().map(|one| one.map(str::to_owned)).collect();
+        assert_eq!(sizes_of(&resources), Ok(expected));
+    }
+    let all = json!({ "limits": { "cpu": "1", "memory": "1Gi" } });
+    let refusal = sizes_of(&[all, none]).unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("container c1: the other containers take all cpu"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn what_no_pod_can_be_is_refused_with_place_and_fix() {
+    const CONTAINER: &str = "/spec/runtime/sandbox/containers/0";
+    let disk = |spec: Value| json!([{ "name": "data", "disk": { "template": { "spec": spec } } }]);
+    let image = json!({ "populator": { "image": { "name": "datumcloud/ubuntu-2204-lts" } },
+        "resources": { "requests": { "storage": "25Gi" } } });
+    let resources = "/spec/runtime/resources";
+    for (pointer, value, expected) in [
+        ("/spec/runtime/sandbox", json!(null), "spec.runtime.sandbox is missing"),
+        (
+            "/spec/runtime",
+            json!({ "resources": { "instanceType": "t" }, "virtualMachine": { "volumeAttachments": [] } }),
+            "a Pod cannot be a virtual machine",
+        ),
+        ("/spec/runtime", json!([]), "spec cannot be read"),
+        (
+            "/spec/networkInterfaces",
+            json!([{ "network": { "name": "a" } }, { "network": { "name": "b" } }]),
+            "spec.networkInterfaces has 2 interfaces",
+        ),
+        (resources, json!({ "instanceType": "" }), "instanceType is missing"),
+        (
+            resources,
+            json!({ "instanceType": "huge" }),
+            "size of the Instance is unknown",
+        ),
+        (
+            resources,
+            json!({ "instanceType": "datumcloud/d1-standard-2", "requests": { "nvidia.com/gpu": "1" } }),
+            "spec.runtime.resources.requests: the resource nvidia.com/gpu",
+        ),
+        (
+            CONTAINER,
+            json!({ "name": "web", "image": "i", "resources": { "limits": { "ephemeral-storage": "1Gi" } } }),
+            "container web: the resource ephemeral-storage",
+        ),
+        (
+            CONTAINER,
+            json!({ "name": "web", "image": "i", "volumeAttachments": [{ "name": "data" }] }),
+            "container web: volume data has no mountPath",
+        ),
+    ] {
+        let refusal = refused(pointer, &value).to_string();
+        assert!(refusal.contains(expected), "{pointer}: {refusal}");
+    }
+    for volumes in [
+        disk(image),
+        disk(json!({ "populator": { "filesystem": { "type": "ext4" } } })),
+        disk(json!({ "resources": { "requests": { "storage": "10Gi" } } })),
+    ] {
+        let refusal = made(|object| object["spec"]["volumes"] = volumes).unwrap_err();
+        assert_eq!(refusal, Refusal::Disk("data".to_owned()));
+    }
+    let refusal = made(|object| object["spec"]["volumes"] = json!([{ "name": "x" }])).unwrap_err();
+    assert_eq!(refusal, Refusal::NoSource("x".to_owned()));
+}
+
+#[test]
+fn rules_of_the_interface_guard_the_pod_under_a_name_of_its_own() {
+    assert_eq!(
+        manifest(&instance(|_| {}), &Settings::default(), 0).unwrap().policy,
+        None
+    );
+    let rule = json!({ "ports": [{ "protocol": "TCP", "port": 80, "endPort": 90 }],
+        "from": [{ "ipBlock": { "cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"] } }] });
+    for (ingress, expected) in [
+        (json!([rule.clone()]), json!([rule])),
+        // No rule lets nothing in; a rule without parts lets all in.
+        (json!([]), json!([])),
+        (json!([{}]), json!([{ "from": [], "ports": [] }])),
+    ] {
+        let object =
+            instance(|one| one["spec"]["networkInterfaces"][0]["networkPolicy"] = json!({ "ingress": ingress }));
+        let policy = manifest(&object, &Settings::default(), 0).unwrap().policy.unwrap();
+        assert_eq!(policy.metadata.name.as_deref(), Some("instance-u1"));
+        assert_eq!(policy.metadata.owner_references.as_ref().unwrap()[0].uid, "u1");
+        let spec = serde_json::to_value(policy.spec).unwrap();
+        assert_eq!(
+            spec,
+            json!({ "podSelector": { "matchLabels": { "compute.datumapis.com/instance-uid": "u1" } },
+                "policyTypes": ["Ingress"], "ingress": expected })
+        );
+    }
+}
