@@ -93,7 +93,7 @@ fn keep(seen: &Observation<'_>, copy: Option<&Object>, plan: &mut Plan) {
     }
     let spec = source.at("/spec").cloned().unwrap_or_else(|| json!({}));
     let action = match copy {
-        None => Some(create(seen, spec)),
+        None => Some(create(seen, &spec)),
         Some(copy) => Edit::of(&Plane::Hub, kind, copy)
             .spec_unless_echoed(&spec, seen.spec_echoes, &mut plan.notes)
             .action(),
@@ -101,7 +101,7 @@ fn keep(seen: &Observation<'_>, copy: Option<&Object>, plan: &mut Plan) {
     plan.actions.extend(action);
 }
 
-fn create(seen: &Observation<'_>, spec: Value) -> Action {
+fn create(seen: &Observation<'_>, spec: &Value) -> Action {
     let Reference { kind, name } = seen.reference;
     let mut object = Object::new(name, &kind.resource())
         .within(seen.namespace.name())

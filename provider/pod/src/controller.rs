@@ -411,7 +411,7 @@ fn rejected(error: &kube::Error) -> Option<Report> {
         403 => reasons::PROVISIONING,
         _ => return None,
     };
-    let message = format!("The cluster rejects the Pod: {}", status.message);
+    let message = format!("The cell rejects the Pod: {}", status.message);
     Some(Report::waiting(reason, message))
 }
 
