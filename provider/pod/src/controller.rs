@@ -231,7 +231,7 @@ impl Provider {
     }
 
     async fn reconcile(&self, instance: &DynamicObject) -> Result<Action, ReconcileError> {
-        let work = tokio::time::timeout(DEADLINE, self.work(instance));
+        let work = tokio::time::timeout(DEADLINE, Box::pin(self.work(instance)));
         let action = work.await.map_err(|_| ReconcileError::Late)??;
         self.with_failures(|failures| failures.remove(&key(instance)));
         Ok(action)

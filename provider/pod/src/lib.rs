@@ -98,9 +98,9 @@ async fn serve(flags: &Flags) -> Result<()> {
     let serving = async {
         let provider = provider.await.context("failed to start the controller")?;
         let probed = provider.clone();
-        let synced = Check::new("synced", move || match probed.is_synced() {
-            true => Ok(()),
-            false => Err("Instances and Pods are not listed yet".to_owned()),
+        let synced = Check::new("synced", move || {
+            let missing = || "Instances and Pods are not listed yet".to_owned();
+            probed.is_synced().then_some(()).ok_or_else(missing)
         });
         let routes = health::routes(vec![synced], move || Ok(provider.metrics()));
         let health = Health::start(flags.health_probe_bind_address, routes).await;

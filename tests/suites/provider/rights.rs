@@ -88,9 +88,9 @@ pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<(
         json!({ "metadata": { "labels": { "a": "b" } } }),
         json!({ "metadata": { "finalizers": ["compute.datumapis.com/another"] } }),
     ] {
-        let changed = provider.merge(INSTANCE, Some(namespace), "gated", &patch).await;
+        let patched = provider.merge(INSTANCE, Some(namespace), "gated", &patch).await;
         refused(
-            changed,
+            patched,
             &["its finalizer and the status of Instances"],
             &patch.to_string(),
         )?;
