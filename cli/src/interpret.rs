@@ -135,7 +135,8 @@ fn text(file: &Path, console: &mut Console) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))
 }
 
-fn documents(file: &Path, console: &mut Console) -> Result<Vec<Node>, Failure> {
+/// The YAML documents of a file, or of standard input; at least one.
+pub(crate) fn documents(file: &Path, console: &mut Console) -> Result<Vec<Node>, Failure> {
     let text = text(file, console)?;
     let shown = file.display();
     let documents =

@@ -18,6 +18,7 @@ pub mod interpreters;
 pub mod new;
 pub mod orphans;
 pub mod planes;
+pub mod project;
 pub mod register;
 pub mod reinterpret;
 pub mod test;
@@ -44,6 +45,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Reinterpret(args) => reinterpret::run(&args, console),
         Command::Tree(args) => tree::run(&args, console),
         Command::Cell(args) => cell::run(&args, console),
+        Command::Project(args) => project::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.
             let mut script = Vec::new();

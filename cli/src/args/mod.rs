@@ -6,6 +6,7 @@
 
 pub mod module;
 pub mod planes;
+pub mod project;
 pub mod reach;
 
 use std::path::Path;
@@ -61,6 +62,8 @@ pub enum Command {
     Tree(planes::Tree),
     /// Manage cells
     Cell(planes::Cell),
+    /// Manage the control planes of projects
+    Project(project::Project),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""

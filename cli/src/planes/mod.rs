@@ -92,6 +92,15 @@ pub enum Answer {
     },
 }
 
+/// What a dry run of a write gave.
+#[derive(Clone, Debug)]
+pub enum Rehearsal {
+    /// This would be stored.
+    Stored(Box<Object>),
+    /// The answer that the write would have; never [`Answer::Done`].
+    Not(Answer),
+}
+
 /// An API server.
 #[derive(Clone)]
 pub struct Server {
@@ -280,6 +289,34 @@ impl Objects<'_> {
         let sent = async { answer((&self.resource.plural, name), server.text(request).await) };
         let action = format!("{verb} {} {name}", self.resource.kind);
         server.run(&action, sent).await
+    }
+
+    /// What the server would store, checked and with its defaults, by a dry run that stores nothing: of a new object, or in the
+    /// place of the one that it was made from.
+    pub async fn rehearse(&self, name: &str, object: &Value, is_new: bool) -> Result<Rehearsal, PlaneError> {
+        let (server, url) = (self.server, &self.url);
+        let params = PostParams {
+            dry_run: true,
+            ..post()
+        };
+        let request = if is_new {
+            url.create(&params, object.to_string().into())
+        } else {
+            url.replace(name, &params, object.to_string().into())
+        };
+        let sent = async {
+            match server.text(request).await {
+                Ok(text) => Ok(Ok(text)),
+                Err(error) => answer((&self.resource.plural, name), Err(error)).map(Err),
+            }
+        };
+        let action = format!("try {} {name}", self.resource.kind);
+        match server.run(&action, sent).await? {
+            Ok(text) => Object::read(&text)
+                .map(|stored| Rehearsal::Stored(Box::new(stored)))
+                .map_err(|error| server.failure(&action, &error.to_string())),
+            Err(answer) => Ok(Rehearsal::Not(answer)),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod interrupt;
 mod orphans;
 mod plane;
 mod program;
+mod project;
 mod test;
 mod tree;
 mod usage;

@@ -23,13 +23,17 @@ struct Script {
     times: usize,
 }
 
+const DRY_RUN: &str = "?dryRun=All";
+
 #[derive(Default)]
 struct State {
     /// Objects by path.
     objects: BTreeMap<String, Value>,
     scripts: Vec<Script>,
-    /// Method and path, in order.
+    /// Method and path, in order; dry runs with [`DRY_RUN`].
     asked: Vec<String>,
+    /// Grows with each object that is stored.
+    version: u64,
     /// How far its clock is ahead.
     ahead: SignedDuration,
 }
@@ -101,7 +105,10 @@ impl Plane {
     /// Requests that were to change something.
     pub(crate) fn writes(&self) -> Vec<String> {
         let asked = &self.state.lock().unwrap().asked;
-        asked.iter().filter(|one| !one.starts_with("GET ")).cloned().collect()
+        let writes = asked
+            .iter()
+            .filter(|one| !one.starts_with("GET ") && !one.ends_with(DRY_RUN));
+        writes.cloned().collect()
     }
 }
 
@@ -153,8 +160,29 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
     }
 }
 
+impl State {
+    /// With a version and a few of a server's defaults; only said in a dry run.
+    fn store(&mut self, path: String, mut object: Value, dry: bool) -> Value {
+        for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+            webhook["matchPolicy"] = json!("Equivalent");
+        }
+        if object["kind"] == "CustomResourceDefinition" {
+            object["spec"]["conversion"] = json!({ "strategy": "None" });
+        }
+        if dry {
+            return object;
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path, object.clone());
+        object
+    }
+}
+
 fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut State) -> (u16, Value) {
-    state.asked.push(format!("{method} {path}"));
+    let dry = query.split('&').any(|one| one == "dryRun=All");
+    let suffix = if dry { DRY_RUN } else { "" };
+    state.asked.push(format!("{method} {path}{suffix}"));
     let script = |one: &&mut Script| one.method == method && one.path == path && one.times > 0;
     if let Some(script) = state.scripts.iter_mut().find(script) {
         script.times -= 1;
@@ -169,8 +197,13 @@ fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut St
             if state.objects.contains_key(&path) {
                 return failure(409, "AlreadyExists", "there is one", &path);
             }
-            state.objects.insert(path, body.clone());
-            (201, body)
+            (201, state.store(path, body, dry))
+        }
+        "PUT" if is_one => {
+            if body["metadata"]["resourceVersion"] != state.objects[path]["metadata"]["resourceVersion"] {
+                return failure(409, "Conflict", "it has changed", path);
+            }
+            (200, state.store(path.to_owned(), body, dry))
         }
         "PATCH" if is_one => {
             let object = state.objects.get_mut(path).unwrap();

@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use crate::instance::unobserved_status;
-use crate::{Instance, Workload, WorkloadDeployment};
+use crate::{Instance, Workload, WorkloadDeployment, labels};
 
 /// Every CRD of the compute API, ordered by name.
 #[must_use]
@@ -34,6 +34,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     }
     let mut all = vec![instances, deployments, Workload::crd()];
     for crd in &mut all {
+        let part_of = (labels::PART_OF.to_owned(), labels::PART_OF_POPCELL.to_owned());
+        crd.metadata.labels.get_or_insert_default().extend([part_of]);
         each_root(crd, refuse_null);
     }
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));

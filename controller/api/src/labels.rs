@@ -59,3 +59,9 @@ keys! {
 pub const MANAGED_BY_POPCELL: &str = "popcell";
 /// The value of [`CLAIMED_BY`].
 pub const CLAIMED_BY_POPCELL: &str = "popcell";
+
+/// On everything of popcell that is installed, such as CRDs, rights and policies: what lacks it belongs to another owner. No
+/// object that the program itself writes has it.
+pub const PART_OF: &str = "app.kubernetes.io/part-of";
+/// The value of [`PART_OF`].
+pub const PART_OF_POPCELL: &str = "popcell";

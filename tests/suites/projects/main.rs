@@ -1,6 +1,7 @@
 //! Many projects on one real API server, watched by one process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod apply;
 mod cycles;
 mod demand;
 mod environment;
@@ -25,6 +26,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("cycles::nothing_is_left_of_a_project_that_came_and_went", Alone, cycles::nothing_is_left)
         .test("outage::nothing_is_known_while_the_servers_are_unreachable", Alone, outage::unknown)
         .test("program::one_process_serves_all_projects_while_one_floods", Alone, program::served)
+        .test("apply::many_projects_get_crds_rights_and_policies_once", Alone, apply::applied)
         .test("restart::after_a_restart_unchanged_objects_are_neither_read_nor_written", Alone, restart::frugal)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while);
     Ok(suite.run())

@@ -70,3 +70,12 @@ pub const ADMISSION_POLICY_BINDING: Kind = cluster(
     "ValidatingAdmissionPolicyBinding",
     "validatingadmissionpolicybindings",
 );
+/// ClusterRole.
+pub const CLUSTER_ROLE: Kind = cluster("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles");
+/// ClusterRoleBinding.
+pub const CLUSTER_ROLE_BINDING: Kind = cluster(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "ClusterRoleBinding",
+    "clusterrolebindings",
+);

@@ -1,7 +1,15 @@
 //! Where a request for a project goes on a server that many projects share.
 
 /// Kinds that the shared server has once for all projects.
-const SHARED: [&str; 3] = ["locations", "locationbindings", "customresourcedefinitions"];
+const SHARED: [&str; 7] = [
+    "locations",
+    "locationbindings",
+    "customresourcedefinitions",
+    "clusterroles",
+    "clusterrolebindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+];
 
 /// What is in front of a project's id.
 pub(super) const PROJECTS: &str = "/apis/resourcemanager.miloapis.com/v1alpha1/projects/";
