@@ -11,6 +11,7 @@ mod definition;
 mod disturbance;
 mod example;
 mod failover;
+mod iam;
 mod manifests;
 mod manifests_pod;
 mod manifests_rights;
@@ -102,6 +103,8 @@ fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
         .test("stolen::a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
         .test("catalog::the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
         .test("catalog::every_claimed_resource_type_is_registered", Beside, catalog::registrations)
+        .test("catalog::a_new_project_is_granted_its_default_quota", Beside, catalog::default_quota)
+        .test("iam::every_kind_is_protected_and_roles_have_what_they_say", Beside, iam::roles)
 }
 
 #[rustfmt::skip]

@@ -33,6 +33,36 @@ pub const INTERPRETER_CUSTOMIZATION: Kind = cluster(
 );
 /// ResourceGrant of the quota system.
 pub const RESOURCE_GRANT: Kind = namespaced("quota.miloapis.com", "v1alpha1", "ResourceGrant", "resourcegrants");
+/// GrantCreationPolicy of the quota system.
+pub const GRANT_CREATION_POLICY: Kind = cluster(
+    "quota.miloapis.com",
+    "v1alpha1",
+    "GrantCreationPolicy",
+    "grantcreationpolicies",
+);
+/// ResourceRegistration of the quota system.
+pub const RESOURCE_REGISTRATION: Kind = cluster(
+    "quota.miloapis.com",
+    "v1alpha1",
+    "ResourceRegistration",
+    "resourceregistrations",
+);
+/// ServiceConfiguration of milo's service catalog.
+pub const SERVICE_CONFIGURATION: Kind = cluster(
+    "services.miloapis.com",
+    "v1alpha1",
+    "ServiceConfiguration",
+    "serviceconfigurations",
+);
+/// ProtectedResource of milo's IAM.
+pub const PROTECTED_RESOURCE: Kind = cluster(
+    "iam.miloapis.com",
+    "v1alpha1",
+    "ProtectedResource",
+    "protectedresources",
+);
+/// Role of milo's IAM.
+pub const IAM_ROLE: Kind = namespaced("iam.miloapis.com", "v1alpha1", "Role", "roles");
 /// CustomResourceDefinition.
 pub const CRD: Kind = cluster(
     "apiextensions.k8s.io",

@@ -8,7 +8,9 @@ use anyhow::Result;
 use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
-use crate::kind::RESOURCE_GRANT;
+use crate::kind::{
+    GRANT_CREATION_POLICY, IAM_ROLE, PROTECTED_RESOURCE, RESOURCE_GRANT, RESOURCE_REGISTRATION, SERVICE_CONFIGURATION,
+};
 use crate::workspace;
 
 mod draft;
@@ -29,7 +31,7 @@ pub const START_SECONDS: &str = "standin.test/start-seconds";
 pub const TEARDOWN_SECONDS: &str = "standin.test/teardown-seconds";
 
 /// All kinds that have a stand-in.
-pub const ALL: [Kind; 10] = [
+pub const ALL: [Kind; 15] = [
     kind::LOCATION,
     kind::LOCATION_BINDING,
     kind::NETWORK,
@@ -40,6 +42,11 @@ pub const ALL: [Kind; 10] = [
     kind::RESOURCE_CLAIM,
     RESOURCE_GRANT,
     kind::PROJECT,
+    GRANT_CREATION_POLICY,
+    RESOURCE_REGISTRATION,
+    SERVICE_CONFIGURATION,
+    PROTECTED_RESOURCE,
+    IAM_ROLE,
 ];
 
 /// Those that a cell serves beside ours.
@@ -63,8 +70,7 @@ pub const IN_PROJECTS: [Kind; 4] = [
     RESOURCE_GRANT,
 ];
 
-/// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
-/// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
+/// The CRD of a kind of another owner that the lab does not serve for real: the networking groups, and those of milo. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
 pub fn crd(kind: &Kind) -> Result<Value> {
     workspace::yaml(&workspace::stand_in_crds_dir().join(format!("{}_{}.yaml", kind.group, kind.plural)))
 }
