@@ -19,6 +19,7 @@ mod orphans;
 mod planes;
 mod registration;
 mod reinterpret;
+mod stand_ins;
 mod stolen;
 
 use std::process::ExitCode;
@@ -104,6 +105,7 @@ fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
         .test("catalog::the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
         .test("catalog::every_claimed_resource_type_is_registered", Beside, catalog::registrations)
         .test("catalog::a_new_project_is_granted_its_default_quota", Beside, catalog::default_quota)
+        .test("stand_ins::milos_kinds_refuse_what_milo_refuses", Beside, stand_ins::refused_as_by_milo)
         .test("iam::every_kind_is_protected_and_roles_have_what_they_say", Beside, iam::roles)
 }
 
