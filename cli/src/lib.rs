@@ -18,8 +18,12 @@ pub mod interpreters;
 pub mod new;
 pub mod orphans;
 pub mod planes;
+pub mod quota;
 pub mod register;
 pub mod reinterpret;
+pub mod restart;
+pub mod rollout;
+pub mod scale;
 pub mod test;
 pub mod tree;
 
@@ -44,6 +48,10 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Reinterpret(args) => reinterpret::run(&args, console),
         Command::Tree(args) => tree::run(&args, console),
         Command::Cell(args) => cell::run(&args, console),
+        Command::Scale(args) => scale::run(&args, console),
+        Command::Restart(args) => restart::run(&args, console),
+        Command::Rollout(args) => rollout::run(&args, console),
+        Command::Quota(args) => quota::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.
             let mut script = Vec::new();

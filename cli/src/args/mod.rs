@@ -7,6 +7,7 @@
 pub mod module;
 pub mod planes;
 pub mod reach;
+pub mod workloads;
 
 use std::path::Path;
 
@@ -61,6 +62,14 @@ pub enum Command {
     Tree(planes::Tree),
     /// Manage cells
     Cell(planes::Cell),
+    /// Set how many Instances of a Workload run in each city of a placement
+    Scale(workloads::Scale),
+    /// Recreate the Instances of a Workload, one after the other
+    Restart(workloads::Restart),
+    /// Follow the rollout of a Workload
+    Rollout(workloads::Rollout),
+    /// List the claims of a project's Instances, and their sums by resource type
+    Quota(workloads::Quota),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""

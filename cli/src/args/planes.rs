@@ -400,7 +400,7 @@ pub struct Remove {
 }
 
 /// What can be a part of a URL and of a key in the record.
-fn plain(text: &str) -> Result<String, String> {
+pub(super) fn plain(text: &str) -> Result<String, String> {
     if is_dns_subdomain(text) {
         return Ok(text.to_owned());
     }

@@ -22,3 +22,4 @@ mod test;
 mod tree;
 mod usage;
 mod webhook;
+mod workloads;
