@@ -9,6 +9,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 use popcell_client::sync::lock;
+pub use popcell_core::rejection::shown;
 
 /// Standard streams of one run.
 pub struct Console {
@@ -44,15 +45,19 @@ pub fn last_words() -> Option<String> {
 }
 
 /// Writes the lines, heads included, each as a row of columns that are as wide as they need to be; nothing follows the last
-/// one. comfy-table would bring three crates for these few lines.
+/// one. What of a text would steer a terminal is escaped. comfy-table would bring three crates for these few lines.
 pub(crate) fn write_table<const N: usize>(lines: &[[String; N]], out: &mut dyn Write) -> io::Result<()> {
+    let lines: Vec<[String; N]> = lines
+        .iter()
+        .map(|line| line.each_ref().map(|cell| shown(cell)))
+        .collect();
     let mut widths = [0; N];
-    for line in lines {
+    for line in &lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = cell.chars().count().max(*width);
         }
     }
-    for line in lines {
+    for line in &lines {
         let mut cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
@@ -78,5 +83,19 @@ pub(crate) fn address(namespace: &str, name: &str) -> String {
     match namespace {
         "" => name.to_owned(),
         namespace => format!("{namespace}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_does_not_steer_the_terminal_and_its_columns_line_up() {
+        let lines = [["A", "B"], ["a\u{1b}[2Jb", "c"], ["é\u{202e}", "\nd"]].map(|line| line.map(str::to_owned));
+        let mut out = Vec::new();
+        write_table(&lines, &mut out).unwrap();
+        let expected = "A            B\na\\u{1b}[2Jb  c\né\\u{202e}    \\nd\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

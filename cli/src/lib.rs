@@ -19,8 +19,12 @@ pub mod new;
 pub mod orphans;
 pub mod planes;
 pub mod project;
+pub mod quota;
 pub mod register;
 pub mod reinterpret;
+pub mod restart;
+pub mod rollout;
+pub mod scale;
 pub mod test;
 pub mod tree;
 
@@ -46,6 +50,10 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Tree(args) => tree::run(&args, console),
         Command::Cell(args) => cell::run(&args, console),
         Command::Project(args) => project::run(&args, console),
+        Command::Scale(args) => scale::run(&args, console),
+        Command::Restart(args) => restart::run(&args, console),
+        Command::Rollout(args) => rollout::run(&args, console),
+        Command::Quota(args) => quota::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.
             let mut script = Vec::new();

@@ -18,8 +18,10 @@ fn main() -> std::process::ExitCode {
         Ok(exit) => exit,
         Err(Failure::Closed) => Failure::Closed.exit(),
         Err(failure) => {
-            // Nothing can be reported when stderr is gone too.
-            let _ = writeln!(std::io::stderr(), "error: {failure}");
+            // A server's words are shown, and steer no terminal. Nothing can be reported when stderr is gone too.
+            let text = failure.to_string();
+            let lines: Vec<String> = text.lines().map(popcell::console::shown).collect();
+            let _ = writeln!(std::io::stderr(), "error: {}", lines.join("\n"));
             failure.exit()
         }
     };

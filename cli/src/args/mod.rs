@@ -8,6 +8,7 @@ pub mod module;
 pub mod planes;
 pub mod project;
 pub mod reach;
+pub mod workloads;
 
 use std::path::Path;
 
@@ -64,6 +65,14 @@ pub enum Command {
     Cell(planes::Cell),
     /// Manage the control planes of projects
     Project(project::Project),
+    /// Set how many Instances of a Workload run in each city of a placement
+    Scale(workloads::Scale),
+    /// Recreate the Instances of a Workload, one after the other
+    Restart(workloads::Restart),
+    /// Follow the rollout of a Workload
+    Rollout(workloads::Rollout),
+    /// List the claims of a project's Instances, and their sums by resource type
+    Quota(workloads::Quota),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""

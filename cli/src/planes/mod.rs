@@ -2,9 +2,11 @@
 //! is retried.
 
 pub mod karmada;
+mod project;
 mod projects;
 
 pub use karmada::{Karmada, Written};
+pub(crate) use project::Project;
 pub(crate) use projects::{Projects, no_server};
 
 use std::{future::Future, path::Path, time::Duration};
@@ -114,7 +116,11 @@ impl Server {
     /// Reads the kubeconfig. No request is made yet.
     pub async fn open(cluster: &Cluster) -> Result<Self, PlaneError> {
         let file = cluster.kubeconfig.as_deref();
-        let mut config = config(file, cluster.context.clone()).await?;
+        Self::configured(config(file, cluster.context.clone()).await?, file)
+    }
+
+    /// By what a kubeconfig says; `file` is for messages.
+    fn configured(mut config: Config, file: Option<&Path>) -> Result<Self, PlaneError> {
         // A person waits, and each command says what failed: no hidden retries.
         config.default_retry = false;
         config.connect_timeout = Some(LIMIT);
@@ -231,20 +237,37 @@ impl Objects<'_> {
     }
 
     async fn pages(&self, selector: &str, request: fn(&Request, &ListParams) -> Built) -> Result<Listed, PlaneError> {
-        let (server, action) = (self.server, format!("list {}", self.resource.plural));
         let mut found = Listed::default();
+        let keep = |page: Listed| {
+            found.objects.extend(page.objects);
+            found.unreadable.extend(page.unreadable);
+        };
+        self.fold(selector, request, keep).await?;
+        Ok(found)
+    }
+
+    /// Whole, page by page: no more than one page is held here.
+    pub(crate) async fn each_page(&self, selector: &str, take: impl FnMut(Listed)) -> Result<(), PlaneError> {
+        self.fold(selector, Request::list, take).await
+    }
+
+    async fn fold(
+        &self,
+        selector: &str,
+        request: fn(&Request, &ListParams) -> Built,
+        mut take: impl FnMut(Listed),
+    ) -> Result<(), PlaneError> {
+        let (server, action) = (self.server, format!("list {}", self.resource.plural));
         let mut page = ListParams::default().labels(selector).limit(PAGE);
         loop {
             let text = server.run(&action, server.text(request(&self.url, &page))).await?;
             let list: List =
                 serde_json::from_str(&text).map_err(|_| server.failure(&action, "the answer is no list"))?;
             let more = list.metadata.more.clone().filter(|token| !token.is_empty());
-            let read = Listed::from(list);
-            found.objects.extend(read.objects);
-            found.unreadable.extend(read.unreadable);
+            take(Listed::from(list));
             match more {
                 Some(token) => page.continue_token = Some(token),
-                None => return Ok(found),
+                None => return Ok(()),
             }
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn if_false(object: &Object, type_: &str) -> Option<String> {
 }
 
 /// Why a placement has no WorkloadDeployment in a city: what the Workload says of it, or else what to look at.
-pub(super) fn not_made(workload: &Object, placement: &str, city: &str) -> String {
+pub(crate) fn not_made(workload: &Object, placement: &str, city: &str) -> String {
     let placements = workload.items("/status/placements");
     let reported = placements.iter().find(|one| text(one, "name") == placement);
     let available = reported.and_then(|reported| find(reported, types::AVAILABLE));

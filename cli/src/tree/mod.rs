@@ -3,7 +3,7 @@
 //! Invariants: nothing is written; what is shown is what servers say now; a plane that does not answer hides no other.
 
 mod build;
-mod fault;
+pub(crate) mod fault;
 mod node;
 mod read;
 

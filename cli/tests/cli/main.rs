@@ -23,3 +23,4 @@ mod test;
 mod tree;
 mod usage;
 mod webhook;
+mod workloads;

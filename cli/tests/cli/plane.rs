@@ -7,6 +7,7 @@ use std::{
     net::{TcpListener, TcpStream},
     path::PathBuf,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimePrinter};
@@ -29,6 +30,8 @@ const DRY_RUN: &str = "?dryRun=All";
 struct State {
     /// Objects by path.
     objects: BTreeMap<String, Value>,
+    /// Type of the event, path and object of each change: the resourceVersion of a list is their number.
+    changes: Vec<(&'static str, String, Value)>,
     scripts: Vec<Script>,
     /// Method and path, in order; dry runs with [`DRY_RUN`].
     asked: Vec<String>,
@@ -72,7 +75,12 @@ impl Plane {
     /// Puts an object at a path.
     pub(crate) fn put(&self, path: &str, mut object: Value) {
         object["metadata"]["name"] = json!(path.rsplit('/').next().unwrap());
-        self.state.lock().unwrap().objects.insert(path.to_owned(), object);
+        self.state.lock().unwrap().store(path, object);
+    }
+
+    /// Takes an object away.
+    pub(crate) fn remove(&self, path: &str) {
+        self.state.lock().unwrap().remove(path);
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
@@ -112,6 +120,57 @@ impl Plane {
     }
 }
 
+impl State {
+    fn store(&mut self, path: &str, object: Value) {
+        let old = self.objects.insert(path.to_owned(), object.clone());
+        let event = if old.is_some() { "MODIFIED" } else { "ADDED" };
+        self.changes.push((event, path.to_owned(), object));
+    }
+
+    /// With a version and a few of a server's defaults; only said in a dry run.
+    fn take(&mut self, path: &str, mut object: Value, dry: bool) -> Value {
+        for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+            webhook["matchPolicy"] = json!("Equivalent");
+        }
+        if object["kind"] == "CustomResourceDefinition" {
+            object["spec"]["conversion"] = json!({ "strategy": "None" });
+        }
+        if dry {
+            return object;
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.store(path, object.clone());
+        object
+    }
+
+    fn remove(&mut self, path: &str) {
+        let object = self.objects.remove(path).unwrap();
+        self.changes.push(("DELETED", path.to_owned(), object));
+    }
+}
+
+/// Sends what changes of a collection after a resourceVersion, until the client leaves.
+fn watch(connection: &TcpStream, (path, query): (&str, &str), state: &Mutex<State>) -> std::io::Result<()> {
+    let mut out = connection;
+    out.write_all(b"HTTP/1.1 200 Said\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n")?;
+    let version = query.split('&').find_map(|one| one.strip_prefix("resourceVersion="));
+    // Versions begin with 1.
+    let mut seen = version.unwrap().parse::<usize>().unwrap() - 1;
+    loop {
+        let new: Vec<_> = state.lock().unwrap().changes.iter().skip(seen).cloned().collect();
+        for (event, one, mut object) in new {
+            seen += 1;
+            object["metadata"]["resourceVersion"] = json!((seen + 1).to_string());
+            if is_in(&one, path) && is_selected(&object, query) {
+                let line = format!("{}\n", json!({ "type": event, "object": object }));
+                out.write_all(format!("{:x}\r\n{line}\r\n", line.len()).as_bytes())?;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Answers one request after the other until the client leaves.
 fn serve(connection: &TcpStream, state: &Mutex<State>) {
     let mut reader = BufReader::new(connection);
@@ -141,6 +200,11 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
         let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        if query.split('&').any(|one| one == "watch=true") {
+            state.lock().unwrap().asked.push(format!("GET {path}"));
+            let _ = watch(connection, (path, query), state);
+            return;
+        }
         let (code, body, ahead) = {
             let mut state = state.lock().unwrap();
             let (code, body) = answer(method, (path, query), body, &mut state);
@@ -157,25 +221,6 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
         if out.write_all(text.as_bytes()).is_err() {
             return;
         }
-    }
-}
-
-impl State {
-    /// With a version and a few of a server's defaults; only said in a dry run.
-    fn store(&mut self, path: String, mut object: Value, dry: bool) -> Value {
-        for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
-            webhook["matchPolicy"] = json!("Equivalent");
-        }
-        if object["kind"] == "CustomResourceDefinition" {
-            object["spec"]["conversion"] = json!({ "strategy": "None" });
-        }
-        if dry {
-            return object;
-        }
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.objects.insert(path, object.clone());
-        object
     }
 }
 
@@ -197,24 +242,27 @@ fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut St
             if state.objects.contains_key(&path) {
                 return failure(409, "AlreadyExists", "there is one", &path);
             }
-            (201, state.store(path, body, dry))
+            (201, state.take(&path, body, dry))
         }
         "PUT" if is_one => {
             if body["metadata"]["resourceVersion"] != state.objects[path]["metadata"]["resourceVersion"] {
                 return failure(409, "Conflict", "it has changed", path);
             }
-            (200, state.store(path.to_owned(), body, dry))
+            (200, state.take(path, body, dry))
         }
         "PATCH" if is_one => {
-            let object = state.objects.get_mut(path).unwrap();
+            let mut object = state.objects[path].clone();
             match body {
                 Value::Array(_) => {
                     let changes: json_patch::Patch = serde_json::from_value(body).unwrap();
-                    json_patch::patch(object, &changes).unwrap();
+                    if json_patch::patch(&mut object, &changes).is_err() {
+                        let message = "the server rejected our request due to an error in our request";
+                        return failure(422, "Invalid", message, path);
+                    }
                 }
-                body => merge(object, body),
+                body => merge(&mut object, body),
             }
-            (200, state.objects[path].clone())
+            (200, state.take(path, object, dry))
         }
         "DELETE" if is_one => {
             for field in ["uid", "resourceVersion"] {
@@ -222,7 +270,7 @@ fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut St
                     return failure(409, "Conflict", "it has changed", path);
                 }
             }
-            state.objects.remove(path);
+            state.remove(path);
             (
                 200,
                 json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }),
@@ -243,38 +291,58 @@ fn is_collection(path: &str) -> bool {
     }
 }
 
-/// Whether an object has the one label that a query selects.
+/// Whether an object has the one label, and the name, that a query selects.
 fn is_selected(object: &Value, query: &str) -> bool {
-    let selector = query.split('&').find_map(|one| one.strip_prefix("labelSelector="));
-    let selector = selector.unwrap_or_default().replace("%2F", "/").replace("%3D", "=");
-    match selector.split_once('=') {
+    let selector = |name: &str| {
+        let selector = query.split('&').find_map(|one| one.strip_prefix(name));
+        selector.unwrap_or_default().replace("%2F", "/").replace("%3D", "=")
+    };
+    let has_label = match selector("labelSelector=").split_once('=') {
         Some((key, value)) => object["metadata"]["labels"][key] == value,
         None => true,
-    }
+    };
+    let name = selector("fieldSelector=");
+    has_label
+        && name
+            .strip_prefix("metadata.name=")
+            .is_none_or(|name| object["metadata"]["name"] == name)
 }
 
-/// Objects below `/prefix/plural`, in every namespace where the path names none.
-fn list(path: &str, query: &str, state: &State) -> Value {
-    let (prefix, plural) = path.rsplit_once('/').unwrap();
-    let is_in = |one: &str| {
-        let Some((collection, _)) = one.rsplit_once('/') else {
-            return false;
-        };
-        let Some((of_prefix, of_plural)) = collection.rsplit_once('/') else {
-            return false;
-        };
-        let across = of_prefix
-            .strip_prefix(prefix)
-            .is_some_and(|rest| rest.starts_with("/namespaces/"));
-        of_plural == plural && (of_prefix == prefix || across)
+/// Whether a path is below `/prefix/plural`, in every namespace where that names none.
+fn is_in(one: &str, collection: &str) -> bool {
+    let (prefix, plural) = collection.rsplit_once('/').unwrap();
+    let Some((of, _)) = one.rsplit_once('/') else {
+        return false;
     };
+    let Some((of_prefix, of_plural)) = of.rsplit_once('/') else {
+        return false;
+    };
+    let across = of_prefix
+        .strip_prefix(prefix)
+        .is_some_and(|rest| rest.starts_with("/namespaces/"));
+    of_plural == plural && (of_prefix == prefix || across)
+}
+
+/// Objects of a collection, in pages of the length that is asked for.
+fn list(path: &str, query: &str, state: &State) -> Value {
     let items: Vec<_> = state
         .objects
         .iter()
-        .filter(|(one, object)| is_in(one) && is_selected(object, query))
+        .filter(|(one, object)| is_in(one, path) && is_selected(object, query))
         .map(|(_, object)| object)
         .collect();
-    json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })
+    let number = |name: &str| {
+        query
+            .split('&')
+            .find_map(|one| one.strip_prefix(name)?.parse::<usize>().ok())
+    };
+    let begin = number("continue=").unwrap_or_default();
+    let page = items.iter().skip(begin).take(number("limit=").unwrap_or(usize::MAX));
+    let page: Vec<_> = page.collect();
+    let end = begin + page.len();
+    let more = (end < items.len()).then(|| end.to_string());
+    let metadata = json!({ "resourceVersion": (state.changes.len() + 1).to_string(), "continue": more });
+    json!({ "apiVersion": "v1", "kind": "List", "metadata": metadata, "items": page })
 }
 
 fn failure(code: u16, reason: &str, message: &str, path: &str) -> (u16, Value) {

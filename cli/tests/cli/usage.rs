@@ -118,9 +118,16 @@ fn every_command_has_examples() {
         "doctor",
         "orphans",
         "reinterpret",
+        "scale",
+        "restart",
+        "quota",
         "completion",
     ] {
         let run = popcell(&[command, "--help"]).expect(0);
+        assert!(run.out.contains("Examples:"), "{command}");
+    }
+    for command in ["status", "history"] {
+        let run = popcell(&["rollout", command, "--help"]).expect(0);
         assert!(run.out.contains("Examples:"), "{command}");
     }
     assert!(popcell(&["--help"]).expect(0).out.contains("130  interrupted"));

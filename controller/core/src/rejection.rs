@@ -70,12 +70,11 @@ pub(crate) fn of_plan<'a>(plan: &Plan, rejected: &'a [Rejection]) -> Option<&'a 
         .find(|one| plan.writes().any(|action| one.is_of(action)))
 }
 
-/// Without what would break a line or turn the direction of a text.
-fn shown(words: &str) -> String {
+/// A text on one line: what would break it, steer a terminal or turn the direction of a text is escaped.
+pub fn shown(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());
     for one in words.chars() {
-        let turns =
-            matches!(one, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        let turns = matches!(one, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
         if one.is_control() || turns {
             // Writing to a text does not fail.
             let _ = write!(shown, "{}", one.escape_default());
