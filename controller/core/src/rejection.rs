@@ -50,7 +50,10 @@ impl Rejection {
             Plane::Hub => "platform".to_owned(),
             plane => plane.to_string(),
         };
-        format!("The {server} rejects the {what} of {} {name}: {}", kind.kind, self.words)
+        format!(
+            "The {server} rejects the {what} of {} {name}: {}",
+            kind.kind, self.words
+        )
     }
 
     /// Whether it is about the same write, whatever the server says.

@@ -37,7 +37,7 @@ pub(crate) fn interpret(object: &Object) -> Result<Vec<Dependency>> {
         names: BTreeSet::new(),
     };
     found.networks()?;
-    found.each(CONTAINERS, |found, container| found.environment(container))?;
+    found.each(CONTAINERS, Found::environment)?;
     found.each(PULL_SECRETS, |found, secret| {
         found.add(SECRET, &format!("{secret}/name"))
     })?;

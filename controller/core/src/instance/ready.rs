@@ -13,7 +13,12 @@ use crate::deployment::{binding_name, is_without_network, missing};
 use crate::object::{Fields, Object};
 
 /// Conditions that say nothing about why an Instance is not programmed.
-const NOT_A_CAUSE: [&str; 4] = [types::PROGRAMMED, types::READY, types::QUOTA_GRANTED, conditions::RUNNING];
+const NOT_A_CAUSE: [&str; 4] = [
+    types::PROGRAMMED,
+    types::READY,
+    types::QUOTA_GRANTED,
+    conditions::RUNNING,
+];
 
 /// Puts Ready, and the overlay, into the draft of an Instance that these gates hold. QuotaGranted is in it already.
 pub(super) fn settle(seen: &Observation<'_>, gates: &[&str], draft: &mut Draft<'_>) {

@@ -9,6 +9,8 @@ use crate::references;
 use crate::spec_echoes::SpecEchoes;
 use crate::testing::{FakeServers, enlarged, object};
 
+type Change = Box<dyn Fn(&mut Object)>;
+
 const PROJECT: Project<'_> = Project {
     id: "p",
     uid: Some("p-1"),
@@ -251,7 +253,7 @@ fn nothing_is_written_to_a_namespace_that_is_going_or_not_of_the_project() {
             crate::testing::now(),
         ));
     };
-    let changes: [Box<dyn Fn(&mut Object)>; 4] = [
+    let changes: [Change; 4] = [
         Box::new(going),
         Box::new(label(MANAGED_BY, "other")),
         Box::new(label(UPSTREAM_CLUSTER_NAME, "cluster-q")),

@@ -110,15 +110,7 @@ impl Controllers {
             planes.engage(&Plane::Cell, None).await?;
             checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell, patience));
             if let Some(networks) = networks {
-                let (stop, followed) = (stop.clone(), Arc::clone(&cell));
-                let (router, looked_at) = (Arc::clone(&event_router), Arc::clone(&context));
-                let following = async move {
-                    networks
-                        .follow(followed, || look_at_instances(&router, &looked_at))
-                        .await;
-                    stop.cancel();
-                    std::future::pending::<()>().await;
-                };
+                let following = follow(networks, &cell, (&event_router, &context), stop);
                 tasks.spawn(required.clone().endless("the watch for kinds of networks", following));
             }
             let engaging = engage(cell, Arc::clone(&context));
@@ -243,6 +235,23 @@ async fn networks(settings: &Settings, connections: &Connections) -> Result<Opti
     }
     let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
     Ok(Some(Networks::ask(client, settings.networking).await))
+}
+
+/// Follows what the cell serves of networks, and stops the process where it has to start again.
+fn follow(
+    networks: Networks,
+    cell: &Arc<Cell>,
+    (event_router, context): (&Arc<EventRouter>, &Arc<Context>),
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let (cell, event_router, context) = (Arc::clone(cell), Arc::clone(event_router), Arc::clone(context));
+    let stop = stop.clone();
+    async move {
+        let changed = || look_at_instances(&event_router, &context);
+        networks.follow(cell, changed).await;
+        stop.cancel();
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Has each Instance of the cell say again what it waits for.

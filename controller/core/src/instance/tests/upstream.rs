@@ -29,12 +29,23 @@ fn an_instance_from_before_available_gets_ready_when_its_provider_says_available
     let mut servers = FakeServers::default();
     let one = its_instance();
     let (namespace, name) = (one.namespace().to_owned(), one.name().to_owned());
-    let get = |servers: &FakeServers| servers.get(&Plane::Cell, kind::INSTANCE, &namespace, &name).unwrap().clone();
+    let get = |servers: &FakeServers| {
+        servers
+            .get(&Plane::Cell, kind::INSTANCE, &namespace, &name)
+            .unwrap()
+            .clone()
+    };
     servers.put(&Plane::Cell, kind::INSTANCE, one);
     servers.settle(|servers| look(&get(servers)));
     let one = get(&servers);
-    assert_eq!(one.metadata.finalizers, Some(vec!["unikraft.datumapis.com/finalizer".to_owned()]));
-    assert_eq!(reported(&one, "Ready"), ("False", "Pending", "Instance is not available"));
+    assert_eq!(
+        one.metadata.finalizers,
+        Some(vec!["unikraft.datumapis.com/finalizer".to_owned()])
+    );
+    assert_eq!(
+        reported(&one, "Ready"),
+        ("False", "Pending", "Instance is not available")
+    );
 
     servers.change(&Plane::Cell, kind::INSTANCE, &namespace, &name, |one| {
         let list = one.data["status"]["conditions"].as_array_mut().unwrap();
@@ -64,7 +75,12 @@ fn its_deployment_keeps_the_instance_and_stamps_it() {
     };
     assert_eq!(patch.target.name, one.name());
     let patch = serde_json::to_string(&patch.patch).unwrap();
-    for changed in ["/spec/controller/templateHash", "workload-name", "city-code", "placement-name"] {
+    for changed in [
+        "/spec/controller/templateHash",
+        "workload-name",
+        "city-code",
+        "placement-name",
+    ] {
         assert!(patch.contains(changed), "{changed}: {patch}");
     }
     for kept in ["/spec/runtime", "/spec/location", "/spec/networkInterfaces"] {

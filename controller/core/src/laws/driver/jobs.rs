@@ -119,17 +119,7 @@ impl Driver {
                 hub_deployments: &in_hub,
                 project_deployments: Observed::Known(&deployments),
             })),
-            Job::Copy(reference) => servers.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE).map(|namespace| {
-                reference_copy::decide(&reference_copy::Observation {
-                    project: Some(P),
-                    namespace,
-                    reference,
-                    is_named: references::is_named(in_hub.iter().copied(), reference),
-                    source: Observed::Known(servers.get(&project, reference.kind, "default", &reference.name)),
-                    copy: servers.get(&Plane::Hub, reference.kind, HUB_NAMESPACE, &reference.name),
-                    spec_echoes: &spec_echoes,
-                })
-            }),
+            Job::Copy(reference) => self.copy(reference),
             Job::Show(_) | Job::Sweep => {
                 servers
                     .get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE)
@@ -162,5 +152,19 @@ impl Driver {
             }
         }
         .unwrap_or_default()
+    }
+
+    fn copy(&self, reference: &Reference) -> Option<Plan> {
+        let servers = &self.servers;
+        let in_hub = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+        Some(reference_copy::decide(&reference_copy::Observation {
+            project: Some(P),
+            namespace: servers.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE)?,
+            reference,
+            is_named: references::is_named(in_hub, reference),
+            source: Observed::Known(servers.get(&project(), reference.kind, "default", &reference.name)),
+            copy: servers.get(&Plane::Hub, reference.kind, HUB_NAMESPACE, &reference.name),
+            spec_echoes: &SpecEchoes::default(),
+        }))
     }
 }

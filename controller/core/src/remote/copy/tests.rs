@@ -167,7 +167,10 @@ fn the_old_condition_running_stays_in_its_cell() {
     settle(&mut servers, "web-0");
     let types = |servers: &FakeServers| {
         let conditions = copy_of(servers, "web-0").unwrap().items("/status/conditions");
-        conditions.iter().map(|one| conditions::text(one, "type").to_owned()).collect::<Vec<_>>()
+        conditions
+            .iter()
+            .map(|one| conditions::text(one, "type").to_owned())
+            .collect::<Vec<_>>()
     };
     let before = types(&servers);
     let running = |one: &mut Object| {

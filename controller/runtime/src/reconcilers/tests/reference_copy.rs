@@ -86,7 +86,7 @@ async fn a_network_costs_one_request_and_none_at_rest_and_goes_after_a_live_list
     fixture.put(&Plane::Hub, NETWORK, network("ns-n1", "4", "Policy", true));
     script.asked();
     fixture.reconcile("reference-copy", &key("default")).await;
-    assert_eq!(script.asked(), [deployments.clone()]);
+    assert_eq!(script.asked(), std::slice::from_ref(&deployments));
     script.say(&deployments, 200, list(json!([on_hub("other", "other")])));
     fixture.reconcile("reference-copy", &key("default")).await;
     assert_eq!(script.asked(), [deployments, format!("hub DELETE {NETWORKS}/default")]);

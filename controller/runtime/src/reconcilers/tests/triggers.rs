@@ -129,9 +129,7 @@ async fn a_network_that_comes_or_goes_enqueues_the_workloads_that_name_it() {
             "spec": { "template": { "spec": { "networkInterfaces": interfaces } } } })
     };
     fixture.list(&p, WORKLOAD, vec![workload("web", "default"), workload("api", "other")]);
-    let network = |namespace: &str| {
-        json!({ "metadata": { "namespace": namespace, "name": "default", "uid": "n", "resourceVersion": "1" } })
-    };
+    let network = |namespace: &str| json!({ "metadata": { "namespace": namespace, "name": "default", "uid": "n", "resourceVersion": "1" } });
     for (change, expected) in [
         (came(network("ns-1")), vec!["web"]),
         (gone(network("ns-1")), vec!["web"]),
@@ -162,7 +160,10 @@ async fn an_event_on_the_hub_enqueues_the_key_of_its_own_project_only_while_that
         ("ns-n5", None),
     ] {
         let keys = fixture.keys_for_event("federation", &Plane::Hub, WORKLOAD_DEPLOYMENT, &came(on_hub(namespace)));
-        let expected: Vec<Key> = expected.iter().map(|id| Key::new(&project(id), "default", "web")).collect();
+        let expected: Vec<Key> = expected
+            .iter()
+            .map(|id| Key::new(&project(id), "default", "web"))
+            .collect();
         assert_eq!(keys, expected, "{namespace}");
     }
 }

@@ -129,10 +129,7 @@ fn quota_is_known_from_project_claim_and_last_refusal() {
         };
         assert_eq!(quota(&seen, None, refused), Quota::Claim(held(&held_back).unwrap()));
     });
-    for (labels, expected) in [
-        (json!(null), Quota::NoProject),
-        (of_project(""), Quota::BadProject),
-    ] {
+    for (labels, expected) in [(json!(null), Quota::NoProject), (of_project(""), Quota::BadProject)] {
         held_back.put(&Plane::Cell, NAMESPACE, cell_namespace(labels));
         see(&held_back, |seen| assert_eq!(quota(seen, None, None), expected));
     }
