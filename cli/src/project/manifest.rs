@@ -102,16 +102,18 @@ pub(super) fn manifests(args: &Apply, console: &mut Console) -> Result<Vec<Manif
         objects.extend(own(file, console)?);
     } else {
         let mut rights = embedded(&RIGHTS)?;
-        rights.iter_mut().for_each(|object| name_user(object, &args.user));
+        for object in &mut rights {
+            name_user(object, &args.user);
+        }
         objects.extend(rights);
     }
     if let Some(url) = &args.webhook_url {
         let bundle = args.ca_file.as_deref().map(interpreters::read_bundle).transpose()?;
         let bundle = bundle.map(|bundle| BASE64_STANDARD.encode(bundle.to_pem()));
         let mut webhooks = embedded(&ADMISSION)?;
-        webhooks
-            .iter_mut()
-            .for_each(|object| call(object, url, bundle.as_deref()));
+        for object in &mut webhooks {
+            call(object, url, bundle.as_deref());
+        }
         objects.extend(webhooks);
     }
     in_order(objects)

@@ -63,7 +63,7 @@ struct Rows {
     /// When the present template was last restarted; empty where it never was.
     restarted: String,
     /// By WorkloadDeployment and hash.
-    rows: BTreeMap<(String, String), Row>,
+    in_use: BTreeMap<(String, String), Row>,
 }
 
 const HEADS: [&str; 7] = [
@@ -90,7 +90,7 @@ impl Rows {
         };
         let (slots, current) = (slots(workload), hash(template));
         Self {
-            rows: slots
+            in_use: slots
                 .iter()
                 .map(|slot| ((slot.name.clone(), current.clone()), row.clone()))
                 .collect(),
@@ -101,7 +101,7 @@ impl Rows {
     }
 
     fn add(&mut self, member: &Member) {
-        let row = self.rows.entry((member.deployment.clone(), member.hash.clone()));
+        let row = self.in_use.entry((member.deployment.clone(), member.hash.clone()));
         let row = row.or_default();
         row.instances += 1;
         row.ready += usize::from(member.ready);
@@ -114,7 +114,7 @@ impl Rows {
     /// any more last, by WorkloadDeployment.
     fn sorted(&self) -> Vec<(&str, &str, &str, &Row)> {
         let mut sorted = Vec::new();
-        for ((deployment, hash), row) in &self.rows {
+        for ((deployment, hash), row) in &self.in_use {
             let slot = self.slots.iter().position(|slot| slot.name == *deployment);
             let is_old = *hash != self.current;
             sorted.push(((slot.unwrap_or(usize::MAX), deployment, is_old), hash.as_str(), row));

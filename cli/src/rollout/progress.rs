@@ -54,7 +54,7 @@ pub(super) struct City {
     /// Name of the placement.
     pub(super) placement: String,
     /// Code of the city.
-    pub(super) city: String,
+    pub(super) code: String,
     /// Name of its WorkloadDeployment.
     pub(super) name: String,
     /// How it is.
@@ -144,7 +144,7 @@ impl Progress {
         let cities = self.cities.iter().map(|one| {
             json!({
                 "placement": one.placement,
-                "city": one.city,
+                "city": one.code,
                 "workloadDeployment": one.name,
                 "state": one.state.word(),
                 "desired": one.counts.desired,
@@ -173,7 +173,7 @@ impl City {
     fn line(&self) -> String {
         let Self {
             placement,
-            city,
+            code: city,
             counts,
             ..
         } = self;
@@ -215,7 +215,7 @@ impl Look<'_> {
         };
         City {
             placement: self.slot.placement.clone(),
-            city: self.slot.city.clone(),
+            code: self.slot.city.clone(),
             name: self.slot.name.clone(),
             state,
             counts,

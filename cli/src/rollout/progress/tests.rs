@@ -82,18 +82,24 @@ fn a_city_is_done_when_its_cell_runs_what_the_workload_says() {
     assert_eq!(city(&workload(), &with(deployment(), &more), &[]).0, State::Complete);
 }
 
+type Changes<'a> = Vec<(&'a str, Value)>;
+
+/// What is changed of the Workload and of the WorkloadDeployment, the Instances, and the end of the line.
+type Case<'a> = (Changes<'a>, Changes<'a>, Vec<Member>, &'a str);
+
+fn all_wait(cases: Vec<Case<'_>>) {
+    for (of_workload, of_deployment, members, expected) in cases {
+        let workload = with(workload(), &of_workload);
+        let (state, line) = city(&workload, &with(deployment(), &of_deployment), &members);
+        assert_eq!(state, State::Waiting, "{line}");
+        assert!(line.ends_with(expected), "{line}\n{expected}");
+    }
+}
+
 #[test]
 fn each_thing_that_is_waited_for_has_a_name() {
     let paused = json!({ "compute.datumapis.com/paused": "true" });
-    let ours = hash(&template());
-    let quota = json!([{ "type": "ReplicasReady", "status": "False", "reason": "QuotaExceeded", "observedGeneration": 2,
-        "message": "1 of 2 desired replicas are pending quota" }]);
-    let gated = || instance(1, &ours, "SchedulingGatesPresent");
-    let one_ready = [
-        ("/status/readyReplicas", json!(1)),
-        ("/status/updatedReplicas", json!(1)),
-    ];
-    let cases: Vec<(Vec<(&str, Value)>, Vec<(&str, Value)>, Vec<Member>, &str)> = vec![
+    all_wait(vec![
         // The change is on its way.
         (
             vec![("/spec/template/spec/volumes", json!([1]))],
@@ -167,7 +173,20 @@ fn each_thing_that_is_waited_for_has_a_name() {
             vec![],
             "waiting: NoMatchingLocation: No Location matches city code \"DFW\"",
         ),
-        // Instances are on their way.
+    ]);
+}
+
+#[test]
+fn of_instances_on_their_way_the_one_that_is_waited_for_is_named() {
+    let ours = hash(&template());
+    let quota = json!([{ "type": "ReplicasReady", "status": "False", "reason": "QuotaExceeded", "observedGeneration": 2,
+        "message": "1 of 2 desired replicas are pending quota" }]);
+    let gated = || instance(1, &ours, "SchedulingGatesPresent");
+    let one_ready = [
+        ("/status/readyReplicas", json!(1)),
+        ("/status/updatedReplicas", json!(1)),
+    ];
+    all_wait(vec![
         (
             vec![],
             one_ready.to_vec(),
@@ -193,13 +212,7 @@ fn each_thing_that_is_waited_for_has_a_name() {
             vec![],
             "us DFW: 2 of 2 updated, 2 ready, 2 to be removed",
         ),
-    ];
-    for (of_workload, of_deployment, members, expected) in cases {
-        let workload = with(workload(), &of_workload);
-        let (state, line) = city(&workload, &with(deployment(), &of_deployment), &members);
-        assert_eq!(state, State::Waiting, "{line}");
-        assert!(line.ends_with(expected), "{line}\n{expected}");
-    }
+    ]);
 }
 
 #[test]
