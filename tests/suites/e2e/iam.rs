@@ -78,9 +78,9 @@ pub(crate) async fn roles(environment: &Environment, _: &str) -> Result<()> {
         known.extend(texts(&spec["permissions"]).map(permission));
     }
 
-    let named = |role: &&Value| role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name_of = |role: &&Value| role["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let roles = of_kind("Role");
-    let names: Vec<String> = roles.iter().map(named).collect();
+    let names: Vec<String> = roles.iter().map(name_of).collect();
     let roles = names.iter().map(String::as_str).zip(roles).collect::<BTreeMap<_, _>>();
     let kinds = ["workloads", "workloaddeployments", "instances"];
     let viewer = permissions(&kinds, &READS);
