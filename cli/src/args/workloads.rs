@@ -96,7 +96,7 @@ pub struct Scale {
     /// How many Instances run in each city, 1 to 1000
     #[arg(long, value_name = "COUNT", value_parser = replicas)]
     pub replicas: i64,
-    /// Name of the placement; may be left out where there is one only
+    /// Name of the placement; optional where there is one only
     #[arg(long, value_name = "NAME")]
     pub placement: Option<String>,
     /// Scale only if the placement asks for so many now

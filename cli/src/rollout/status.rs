@@ -1,6 +1,6 @@
 //! `popcell rollout status`: waits by watch until every city runs what the Workload says.
 //!
-//! Invariants: what is said rests on complete lists of all three kinds; a server that keeps failing ends the wait.
+//! Invariants: what is said depends on complete lists of all three kinds; a server that keeps failing ends the wait.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
