@@ -262,7 +262,8 @@ fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut St
                 }
                 body => merge(&mut object, body),
             }
-            (200, state.take(path, object, dry))
+            state.store(path, object.clone());
+            (200, object)
         }
         "DELETE" if is_one => {
             for field in ["uid", "resourceVersion"] {

@@ -195,7 +195,7 @@ pub mod messages {
 
     /// ReplicasReady=False/NameConflict in a project: on the hub, another client's object has the name of a copy.
     pub fn held_on_the_hub(kind: &str, name: &str) -> String {
-        format!("{kind} {name} is held by another owner on the hub: have an operator delete it there")
+        format!("{kind} {name} is held by another owner on the platform: have an operator delete it there")
     }
 
     /// Ready=False/NetworkNotFound on an Instance.

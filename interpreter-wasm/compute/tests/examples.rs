@@ -74,6 +74,7 @@ fn only_written_operations_are_described() {
             (Operation::AggregateStatus, true),
             (Operation::InterpretStatus, true),
             (Operation::InterpretHealth, true),
+            (Operation::InterpretDependency, true),
         ]
     );
 }

@@ -388,7 +388,7 @@ fn a_copy_whose_name_another_client_holds_on_the_hub_is_reported_until_it_is_fre
         })
     };
     servers.settle(|servers| with(servers, Some(&held)));
-    let message = "Network default is held by another owner on the hub: have an operator delete it there";
+    let message = "Network default is held by another owner on the platform: have an operator delete it there";
     assert_eq!(
         available(in_project(&servers, "web")),
         ("NameConflict".to_owned(), message.to_owned())
