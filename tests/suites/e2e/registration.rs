@@ -85,7 +85,8 @@ pub(crate) async fn healthy(environment: &Environment, _: &str) -> Result<()> {
         "InterpretReplica",
         "AggregateStatus",
         "InterpretStatus",
-        "InterpretHealth"
+        "InterpretHealth",
+        "InterpretDependency"
     ]);
     ensure!(
         rule["operations"] == expected,

@@ -475,12 +475,13 @@ async fn claims_of_nobody(project: &Plane, thief: &Plane, namespace: &str) -> Re
             "to edit what is nobody's",
         ),
         (lost, taken(ORD, "the-uid"), "to give another what is nobody's"),
-        (lost, enlarged, "to change what it stamps"),
         (another, stamps.clone(), "to take what says whose it is"),
         (unlike, stamps.clone(), "to take what no cell has made"),
     ] {
         refused(thief.merge(claims, here, name, &edit).await, CLAIMS, what)?;
     }
+    let outcome = thief.merge(claims, here, lost, &enlarged).await;
+    refused(outcome, By::Rule("spec is immutable"), "to change what it stamps")?;
     let outcome = thief.delete(claims, here, lost).await;
     refused(outcome, CLAIMS, "to delete what is nobody's")?;
     thief.merge(claims, here, lost, &stamps).await?;

@@ -75,7 +75,6 @@ fn its_deployment_keeps_the_instance_and_stamps_it() {
         let Action::Patch(patch) = action else {
             panic!("{plan:#?}")
         };
-        assert_eq!(patch.target.name, one.name());
         text.push_str(&serde_json::to_string(&patch.patch).unwrap());
     }
     for changed in [
