@@ -6,7 +6,7 @@ use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::definitions::define;
 use popcell_suites::environment::SOON;
 use popcell_suites::read::says;
-use popcell_suites::steps::{gone, names_in, warned};
+use popcell_suites::steps::{gone, warned};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
@@ -56,37 +56,13 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
         .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
     let (log, stopped) = (controller.log(), controller.stop());
     mission?;
-    let spec = ControllerSpec::single_cluster(&home, ONE, &milo).flag("--enable-management-controllers=false");
-    let mut controller = Controller::start(spec).await?;
-    let alone = without_management(&tenant)
-        .await
-        .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
     drop((provider, networks, gateway));
-    alone?;
-    ensure!(controller.stop()?.success());
     ensure!(stopped?.success());
     ensure!(quota.audit().most.instances == 2, "{:?}", quota.audit());
     let refusal = log.lines().find(|line| line.contains(" cannot "));
     ensure!(refusal.is_none(), "a right is missing: {refusal:?}");
     drop(quota);
     lab.end().await
-}
-
-/// What it carries to nobody is not begun, and what is there runs.
-async fn without_management(tenant: &Tenant) -> Result<()> {
-    let one = &tenant.project;
-    tenant.deploy("idle", &["DFW"], 1, |_| {}).await?;
-    one.create(&tenant.direct("direct", "DFW", 1), false).await?;
-    let runs = |object: &DynamicObject| says(object, "ReplicasReady", "True", "ReplicasAvailable");
-    tenant.in_project(WORKLOAD_DEPLOYMENT, "direct", runs).await?;
-    let all = names_in(one, WORKLOAD_DEPLOYMENT, &tenant.namespace).await?;
-    ensure!(all == ["direct"], "{all:?}");
-    let idle = one.expect(WORKLOAD, Some(&tenant.namespace), "idle").await?;
-    ensure!(idle.metadata.finalizers.is_none(), "{:?}", idle.metadata.finalizers);
-    tenant.delete(WORKLOAD, "idle").await?;
-    tenant.delete(WORKLOAD_DEPLOYMENT, "direct").await?;
-    gone(one, INSTANCE, &tenant.namespace, "direct-0").await?;
-    gone(one, WORKLOAD_DEPLOYMENT, &tenant.namespace, "direct").await
 }
 
 async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {

@@ -481,7 +481,7 @@ async fn claims_of_nobody(project: &Plane, thief: &Plane, namespace: &str) -> Re
         refused(thief.merge(claims, here, name, &edit).await, CLAIMS, what)?;
     }
     let outcome = thief.merge(claims, here, lost, &enlarged).await;
-    refused(outcome, By::Rule("spec is immutable"), "to change what it stamps")?;
+    popcell_suites::steps::refused(outcome, &["spec is immutable"], "to change what it stamps")?;
     let outcome = thief.delete(claims, here, lost).await;
     refused(outcome, CLAIMS, "to delete what is nobody's")?;
     thief.merge(claims, here, lost, &stamps).await?;

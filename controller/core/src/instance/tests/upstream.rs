@@ -1,9 +1,6 @@
 //! What upstream's operator left in a cell, in its own shape.
 
 use super::*;
-use crate::deployment;
-use crate::observed::Observed;
-use crate::plan::Action;
 
 fn left(yaml: &str) -> Object {
     object(serde_saphyr::from_str(yaml).unwrap())
@@ -55,37 +52,4 @@ fn an_instance_from_before_available_gets_ready_when_its_provider_says_available
     let one = get(&servers);
     assert_eq!(reported(&one, "Ready"), ("True", "Available", "Instance is ready"));
     assert_eq!(reason(&one, "Running"), ("True", "Running"));
-}
-
-#[test]
-fn its_deployment_keeps_the_instance_and_stamps_it() {
-    let (wd, one) = (its_deployment(), its_instance());
-    let plan = deployment::decide(&deployment::Observation {
-        deployment: &wd,
-        instances: &[&one],
-        served: Observed::Known(true),
-        derived: false,
-        networks: None,
-        rejected: &[],
-        elsewhere: None,
-        now: now(),
-    });
-    let mut text = String::new();
-    for action in &plan.actions {
-        let Action::Patch(patch) = action else {
-            panic!("{plan:#?}")
-        };
-        text.push_str(&serde_json::to_string(&patch.patch).unwrap());
-    }
-    for changed in [
-        "/spec/controller/templateHash",
-        "workload-name",
-        "city-code",
-        "placement-name",
-    ] {
-        assert!(text.contains(changed), "{changed}: {text}");
-    }
-    for kept in ["/spec/runtime", "/spec/location", "/spec/networkInterfaces"] {
-        assert!(!text.contains(kept), "{kept}: {text}");
-    }
 }
