@@ -218,7 +218,7 @@ async fn another_clients_network_is_kept_and_who_needs_the_name_says_so() {
     fixture.reconcile("federation", &of_web()).await;
     let status = script.sent().pop().unwrap().1.to_string();
     assert!(
-        status.contains("Network default is held by another owner on the hub"),
+        status.contains("Network default is held by another owner on the platform"),
         "{status}"
     );
     // Ours costs federation nothing.
