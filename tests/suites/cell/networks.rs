@@ -55,6 +55,8 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
 /// tenant's namespace in the cell is never bound.
 pub(crate) async fn missing(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    // Others refuse all claims of this project for a while, or count what is granted there.
+    let _quota = environment.quota.lock().await;
     let victim = Tenant::new(&environment.lab, P2, namespace).await?;
     let dfw = environment.lab.plane(DFW).await?;
     victim.runs("web", &["DFW"], 1).await?;
