@@ -29,8 +29,9 @@ const QUIET: Duration = Duration::from_secs(3);
 /// project with a Workload is watched for besides.
 const LISTS: usize = 2 + 1;
 const MORE_LISTS: usize = 3;
-/// Live reads of a Namespace that has work, by different reconcilers, however many objects are in it.
-const OF_ONE_NAMESPACE: usize = 4;
+/// Live reads of a Namespace that has work, however many objects are in it: one by each reconciler that needs it, where none waits
+/// for the answer to another.
+const OF_ONE_NAMESPACE: usize = 5;
 /// Writes that one new Workload of one city leads to on its project's server: finalizers, the WorkloadDeployment, statuses;
 /// and room for conflicts.
 const OF_ONE_NEW: usize = 8;
