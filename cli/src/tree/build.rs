@@ -320,7 +320,7 @@ fn instances<'a>(
         .filter_map(|one| Some((slots::ordinal_of(name, one.name())?, one)))
         .collect();
     found.sort_by_key(|(ordinal, _)| *ordinal);
-    let desired = slots::desired(deployment);
+    let desired = slots::reported(deployment);
     let mut nodes: Vec<Node> = found
         .iter()
         .map(|(ordinal, one)| instance(snapshot, plane, cluster, one, *ordinal >= desired))

@@ -5,6 +5,8 @@
 pub const AVAILABLE: &str = "Available";
 /// On a WorkloadDeployment: every desired replica is available.
 pub const REPLICAS_READY: &str = "ReplicasReady";
+/// On a WorkloadDeployment with `maxReplicas`, or with `spec.replicas`, in its cell: an autoscaler works on it.
+pub const AUTOSCALING: &str = "Autoscaling";
 /// On an Instance: all that it needs is there, and it is available.
 pub const READY: &str = "Ready";
 /// On an Instance: the provider has made it.
@@ -31,6 +33,17 @@ pub mod reasons {
     pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
     /// ReplicasReady=True.
     pub const REPLICAS_AVAILABLE: &str = "ReplicasAvailable";
+
+    // WorkloadDeployment: Autoscaling.
+
+    /// Autoscaling=True: the cell has a HorizontalPodAutoscaler for it.
+    pub const AUTOSCALER_CREATED: &str = "AutoscalerCreated";
+    /// Autoscaling=Unknown: the HorizontalPodAutoscalers of the cell are not known.
+    pub const AUTOSCALERS_UNKNOWN: &str = "AutoscalersUnknown";
+    /// Autoscaling=False: a metric has a target that a HorizontalPodAutoscaler does not take.
+    pub const UNSUPPORTED_METRIC: &str = "UnsupportedMetric";
+    /// Autoscaling=False: `spec.replicas` asks for a number, and there is no room above `minReplicas`.
+    pub const REPLICAS_IGNORED: &str = "ReplicasIgnored";
 
     // Placement of a Workload: Available.
 
@@ -213,6 +226,25 @@ pub mod messages {
         format!(
             "Network {namespace}/{name} is not carried to city {city_code}: name a Network of the Workload's own namespace"
         )
+    }
+
+    /// Autoscaling=True/AutoscalerCreated.
+    pub fn scales_between(name: &str, least: i64, most: i64) -> String {
+        format!("HorizontalPodAutoscaler {name} scales between {least} and {most} instances")
+    }
+
+    /// Autoscaling=Unknown/AutoscalersUnknown.
+    pub const AUTOSCALERS_UNKNOWN: &str = "The cell does not serve HorizontalPodAutoscalers of autoscaling/v2, denies them, or \
+        they are not listed yet: the number of instances stays as it is";
+
+    /// Autoscaling=False/UnsupportedMetric.
+    pub fn unsupported_metric(index: usize) -> String {
+        format!("metrics[{index}] needs averageUtilization or averageValue: a resource metric has no other target")
+    }
+
+    /// Autoscaling=False/ReplicasIgnored.
+    pub fn replicas_ignored(asked: i64, least: i64) -> String {
+        format!("spec.replicas {asked} is ignored: maxReplicas is not above minReplicas {least}")
     }
 
     /// ReplicasReady=True/ReplicasAvailable.

@@ -96,6 +96,15 @@ pub const SUBNET_CLAIM: Kind = Kind::networking("SubnetClaim", "subnetclaims", S
 /// The subnet that answers a SubnetClaim.
 pub const SUBNET: Kind = Kind::networking("Subnet", "subnets", Scope::Namespaced);
 
+/// Kubernetes' autoscaler, which the cell makes for a WorkloadDeployment.
+pub const HORIZONTAL_POD_AUTOSCALER: Kind = Kind::of(
+    "autoscaling",
+    "v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    Scope::Namespaced,
+);
+
 /// A share of a project's budget; see [`quota::ResourceClaimSpec`].
 pub const RESOURCE_CLAIM: Kind = Kind::of(
     quota::GROUP,

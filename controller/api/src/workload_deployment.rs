@@ -24,6 +24,11 @@ use crate::workload::HorizontalScaleSettings;
     namespaced,
     doc = "One placement of a workload in one city.",
     status = "WorkloadDeploymentStatus",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
     derive = "PartialEq",
     annotation("discovery.miloapis.com/parent-contexts", "Project"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -69,6 +74,11 @@ pub struct WorkloadDeploymentSpec {
     pub template: InstanceTemplateSpec,
     /// How many instances run.
     pub scale_settings: HorizontalScaleSettings,
+    /// How many an autoscaler asks for, in the cell only; it counts between `minReplicas` and `maxReplicas`. Written by way
+    /// of the subresource `scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub replicas: Option<i32>,
 }
 
 /// Identity of a Workload.
@@ -107,4 +117,7 @@ pub struct WorkloadDeploymentStatus {
     /// Generation of the object on this plane that the status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Label selector of the Pods of the instances in the cell, for an autoscaler there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
 }

@@ -147,6 +147,16 @@ impl<'a> Edit<'a> {
         self
     }
 
+    /// Takes a field of the spec or the status away, by the keys that lead to it.
+    #[must_use]
+    pub fn without(mut self, path: &[&str]) -> Self {
+        let path = pointer(path);
+        if self.object.data.pointer(path.as_str()).is_some() {
+            self.operations.push(PatchOperation::Remove(RemoveOperation { path }));
+        }
+        self
+    }
+
     /// Adds a finalizer.
     #[must_use]
     pub fn with_finalizer(mut self, finalizer: &str) -> Self {

@@ -54,6 +54,8 @@ pub fn lookups(kind: Kind) -> &'static [&'static str] {
         kind::WORKLOAD_DEPLOYMENT => &[
             "/spec/cityCode",
             "/spec/placementName",
+            "/spec/replicas",
+            "/spec/scaleSettings/maxReplicas",
             "/spec/scaleSettings/minReplicas",
             "/spec/workloadRef/name",
             "/spec/workloadRef/uid",

@@ -170,7 +170,7 @@ fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Deleti
     let source = Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, projection.namespace(), name);
     let proof = match deployments.iter().find(|one| one.name() == name && !one.deleting()) {
         Some(living) => match slots::ordinal_of(name, projection.name()) {
-            Some(ordinal) if ordinal >= slots::desired(living) => Proof::Lives {
+            Some(ordinal) if ordinal >= slots::most(living) => Proof::Lives {
                 source,
                 uid: living.uid().to_owned(),
             },
@@ -230,12 +230,12 @@ fn is_slot(copy: &Object, owner: &Object) -> bool {
     copy.label(labels::SOURCE_CLUSTER).is_none() || ordinal.is_some_and(|ordinal| ordinal < slots::MOST)
 }
 
-/// Whether its city is asked for fewer slots than a copy stands for. What was shown before stays until its copy goes: it runs
-/// until it has stopped. Others are being deleted, or have no owner.
+/// Whether its city is asked for fewer slots than a copy stands for, whatever an autoscaler there asks for. What was shown
+/// before stays until its copy goes: it runs until it has stopped. Others are being deleted, or have no owner.
 fn exceeds(copy: &Object, carried: Observed<Option<&Object>>) -> bool {
     let carried = carried.known().flatten();
     let slot = slots::deployment_of(copy.name()).and_then(|name| slots::ordinal_of(name, copy.name()));
-    copy.label(labels::SOURCE_CLUSTER).is_some() && slot >= Some(carried.map_or(0, slots::desired))
+    copy.label(labels::SOURCE_CLUSTER).is_some() && slot >= Some(carried.map_or(0, slots::most))
 }
 
 /// Known not to be what runs in the city of its WorkloadDeployment.

@@ -73,6 +73,11 @@ pub(crate) fn of_plan<'a>(plan: &Plan, rejected: &'a [Rejection]) -> Option<&'a 
         .find(|one| plan.writes().any(|action| one.is_of(action)))
 }
 
+/// What was refused of an action before.
+pub(crate) fn of_action<'a>(action: &Action, rejected: &'a [Rejection]) -> Option<&'a Rejection> {
+    rejected.iter().find(|one| one.is_of(action))
+}
+
 /// A text on one line: what would break it, steer a terminal or turn the direction of a text is escaped.
 pub fn shown(words: &str) -> String {
     let mut shown = String::with_capacity(words.len());

@@ -36,16 +36,46 @@ pub fn prefix(deployment: &str) -> String {
     format!("{deployment}-")
 }
 
-/// How many slots are asked for: `spec.scaleSettings.minReplicas` within 0..=[`MOST`]; 0 while the WorkloadDeployment is
-/// being deleted.
+/// How many slots are asked for in the cell: `spec.replicas`, which an autoscaler of the cell writes, within
+/// `minReplicas` and [`most`]; `minReplicas` where there is none. 0 while the WorkloadDeployment is being deleted.
 pub fn desired(deployment: &Object) -> i64 {
-    if deployment.deleting() {
-        return 0;
-    }
+    let (least, most) = (least(deployment), most(deployment));
     deployment
-        .int("/spec/scaleSettings/minReplicas")
-        .unwrap_or_default()
-        .clamp(0, MOST)
+        .int("/spec/replicas")
+        .map_or(least, |asked| asked.clamp(least, most))
+}
+
+/// How many slots always run: `minReplicas` within 0..=[`MOST`]; 0 while the WorkloadDeployment is being deleted.
+pub fn least(deployment: &Object) -> i64 {
+    bounds_of(deployment).0
+}
+
+/// How many slots there may be, whatever an autoscaler asks for: `maxReplicas`, and no fewer than [`least`].
+pub fn most(deployment: &Object) -> i64 {
+    bounds_of(deployment).1
+}
+
+fn bounds_of(deployment: &Object) -> (i64, i64) {
+    if deployment.deleting() {
+        return (0, 0);
+    }
+    let number = |field: &str| deployment.int(&format!("/spec/scaleSettings/{field}"));
+    bounds(number("minReplicas"), number("maxReplicas"))
+}
+
+/// `minReplicas` and `maxReplicas` as they count: within 0..=[`MOST`], and without a most it is the least.
+pub(crate) fn bounds(least: Option<i64>, most: Option<i64>) -> (i64, i64) {
+    let least = least.unwrap_or_default().clamp(0, MOST);
+    (least, most.unwrap_or_default().clamp(least, MOST))
+}
+
+/// How many slots are asked for as far as a plane knows that is not the cell: `spec.replicas` is in the cell only, so what
+/// the cell reported counts, within [`least`] and [`most`].
+pub fn reported(deployment: &Object) -> i64 {
+    let (least, most) = (least(deployment), most(deployment));
+    deployment
+        .int("/status/desiredReplicas")
+        .map_or(least, |reported| reported.clamp(least, most))
 }
 
 /// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them. What is
@@ -114,6 +144,26 @@ mod tests {
         let going = json!({ "metadata": { "name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z" },
             "spec": { "scaleSettings": { "minReplicas": 3 } } });
         assert_eq!(desired(&object(going)), 0);
+    }
+
+    #[test]
+    fn what_an_autoscaler_asks_for_counts_between_least_and_most() {
+        let look = |replicas: i64, settings: serde_json::Value, reported: i64| {
+            let one = object(
+                json!({ "metadata": { "name": "a" }, "status": { "desiredReplicas": reported },
+                "spec": { "replicas": replicas, "scaleSettings": settings } }),
+            );
+            [desired(&one), least(&one), most(&one), super::reported(&one)]
+        };
+        let bounds = |least: i64, most: i64| json!({ "minReplicas": least, "maxReplicas": most });
+        assert_eq!(look(3, bounds(2, 5), 4), [3, 2, 5, 4]);
+        assert_eq!(look(0, bounds(2, 5), 0), [2, 2, 5, 2]);
+        assert_eq!(look(9, bounds(2, 5), 9), [5, 2, 5, 5]);
+        // Without room it does not count.
+        assert_eq!(look(9, json!({ "minReplicas": 2 }), 9), [2, 2, 2, 2]);
+        assert_eq!(look(9, bounds(2, 1), 9), [2, 2, 2, 2]);
+        assert_eq!(look(i64::MAX, bounds(2, i64::MAX), 9), [MOST, 2, MOST, 9]);
+        assert_eq!(look(9, bounds(-1, -5), 9), [0, 0, 0, 0]);
     }
 
     #[test]

@@ -36,10 +36,9 @@ impl Interpreter for WorkloadDeployment {
         replicas::revise(object, replicas)
     }
 
-    // Not registered: no field of the spec is the cell's today, and a hook that fails blocks apply and status. A field that
-    // the member does not have keeps the template's value as a start, so retaining twice is retaining once, and equal
-    // objects give no patch.
-    #[interpreter(register = false)]
+    // A field that the member does not have keeps the template's value as a start, so retaining twice is retaining once, and
+    // equal objects give no patch. A hook that fails blocks apply and status: this one fails only where the spec is no object,
+    // which no API server stores.
     fn retain(desired: &mut Object, observed: &Object) -> Result<()> {
         for pointer in MEMBER_OWNED {
             if let Some(value) = observed.get(pointer).filter(|value| !value.is_null()) {

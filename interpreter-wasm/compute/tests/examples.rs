@@ -70,7 +70,7 @@ fn only_written_operations_are_described() {
         [
             (Operation::InterpretReplica, true),
             (Operation::ReviseReplica, false),
-            (Operation::Retain, false),
+            (Operation::Retain, true),
             (Operation::AggregateStatus, true),
             (Operation::InterpretStatus, true),
             (Operation::InterpretHealth, true),

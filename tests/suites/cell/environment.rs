@@ -60,7 +60,7 @@ impl Shared for Environment {
             .notices_soon()
             // It goes away without what holds the other planes.
             .own_etcd(lab::HUB)
-            .member(Member::push(DFW).city("DFW"))
+            .member(with_autoscaler(Member::push(DFW).city("DFW")))
             .member(Member::pull(ORD).city("ORD"));
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
         let spec = [INFRA, P1, P2].iter().fold(spec, |spec, name| spec.plane(name));
@@ -139,6 +139,17 @@ impl Shared for Environment {
         self.lab.expect_alive().await?;
         self.lab.end().await
     }
+}
+
+/// With Kubernetes' own autoscaler, which looks every second.
+fn with_autoscaler(member: Member) -> Member {
+    [
+        "--controllers=namespace-controller,garbage-collector-controller,horizontal-pod-autoscaler-controller",
+        "--horizontal-pod-autoscaler-sync-period=1s",
+        "--horizontal-pod-autoscaler-downscale-stabilization=1s",
+    ]
+    .into_iter()
+    .fold(member, |member, flag| member.flag("kube-controller-manager", flag))
 }
 
 /// To the hub as the user of a cell.

@@ -1,6 +1,7 @@
 //! Cells on real control planes: Workloads of projects run in two cities and come back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod autoscaling;
 mod churn;
 mod definitions;
 mod end_to_end;
@@ -52,6 +53,8 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("rollout::a_bad_image_is_reported_and_repaired_by_a_new_template", Beside, rollout::repaired)
         .test("rollout::a_deployment_paused_in_its_cell_stays_as_it_is", Beside, rollout::paused)
+        .test("autoscaling::a_scale_in_its_cell_is_kept_and_counted_everywhere", Beside, autoscaling::scaled_in_its_cell)
+        .test("autoscaling::the_cells_autoscaler_works_between_least_and_most", Beside, autoscaling::by_metrics)
 }
 
 #[rustfmt::skip]

@@ -62,7 +62,7 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
     let plane = environment.lab.plane(ORD).await?;
     let shipped = manifests::build(manifests::CELL.as_ref())?;
     accepted(&plane, &shipped).await?;
-    let rights: [Right; 45] = [
+    let rights: [Right; 49] = [
         (true, "watch", "", "namespaces", "", ""),
         (true, "get", "", "namespaces", "", "kube-system"),
         (false, "create", "", "namespaces", "", ""),
@@ -95,6 +95,10 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
         (true, "create", NETWORKING, "subnetclaims", ANY, ""),
         (true, "patch", NETWORKING, "subnetclaims", ANY, ""),
         (false, "get", NETWORKING, "networks", ANY, ""),
+        (true, "watch", "autoscaling", "horizontalpodautoscalers", ANY, ""),
+        (true, "create", "autoscaling", "horizontalpodautoscalers", ANY, ""),
+        (true, "delete", "autoscaling", "horizontalpodautoscalers", ANY, ""),
+        (false, "patch", COMPUTE, "workloaddeployments/scale", ANY, ""),
         // Claims are in projects, not here.
         (false, "list", QUOTA, "resourceclaims", ANY, ""),
         (true, "create", "events.k8s.io", "events", ANY, ""),

@@ -19,6 +19,9 @@ use crate::{derived, fields, names};
 /// Annotations that the controllers of a cell write, where that is the project's own server.
 const OF_CELLS: &[&str] = &[annotations::GRANTED_SLOTS, annotations::GRANTED_SIZE];
 
+/// What an autoscaler asks for.
+const REPLICAS: &str = "/spec/replicas";
+
 /// Whether there is anything of a WorkloadDeployment to look at.
 pub fn is_deployment_reviewed(old: Option<&Object>, new: &Object) -> bool {
     is_spec_reviewed(old, new) || (!new.deleting() && old.is_some_and(|old| adds_reserved(old, new, exempt(new))))
@@ -79,6 +82,17 @@ pub fn validate_deployment(
     } else if city_to_review(old, new, workload).is_some_and(|city| !cities.contains(city)) {
         let supported: Vec<&str> = cities.iter().copied().collect();
         faults.not_supported("spec.cityCode", city, &supported);
+    }
+    // The number to begin with is one that changes nothing, and the subresource `scale` is not reviewed: in a single cluster
+    // autoscalers write here.
+    let replicas = new
+        .int(REPLICAS)
+        .filter(|replicas| *replicas != i64::from(spec.scale_settings.min_replicas));
+    if replicas.is_some() && replicas != old.and_then(|old| old.int(REPLICAS)) {
+        faults.forbidden(
+            "spec.replicas",
+            "an autoscaler sets it in a cell: set scaleSettings.minReplicas of the placement in the Workload",
+        );
     }
     let asked = workload.filter(|workload| derived::is_of(new, workload));
     let settings = asked

@@ -4,6 +4,7 @@
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
 //! - Nothing here needs another plane: a cell runs what it received while everything above it is unreachable.
 
+mod autoscaler;
 mod networks;
 mod progress;
 mod rollout;
@@ -55,6 +56,8 @@ pub struct Observation<'a> {
     pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
+    /// The HorizontalPodAutoscaler of its name.
+    pub autoscaler: Observed<Option<&'a Object>>,
     /// What the cell's server refused of the last reconcile.
     pub rejected: &'a [Rejection],
     /// What a server refuses of its Instances elsewhere: of their gates, their copies on the hub, their claims.
@@ -84,6 +87,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         seen,
         deployment,
         ours,
+        autoscaling: autoscaler::Report::Unchanged,
         plan: Plan::default(),
     };
     reconcile.decide()
@@ -93,6 +97,7 @@ struct Reconcile<'a> {
     seen: &'a Observation<'a>,
     deployment: &'a Object,
     ours: Vec<&'a Object>,
+    autoscaling: autoscaler::Report,
     plan: Plan,
 }
 
@@ -124,6 +129,10 @@ impl<'a> Reconcile<'a> {
         }
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
+            let edit = match autoscaler::beginning(deployment) {
+                Some(replicas) => edit.set(&["spec", "replicas"], json!(replicas)),
+                None => edit,
+            };
             self.plan.actions.extend(edit.action());
             if deployment.excess().is_none() && Template::of(deployment).is_some() {
                 // They take longest, and the garbage collector takes them away with or without a finalizer.
@@ -140,6 +149,14 @@ impl<'a> Reconcile<'a> {
         let Some(template) = Template::of(deployment) else {
             return self.unreadable("/spec/template/spec");
         };
+        if let Some(replicas) = autoscaler::beginning(deployment) {
+            let edit = self.edit().set(&["spec", "replicas"], json!(replicas));
+            self.plan.actions.extend(edit.action());
+            // What is rejected must not hold up the Instances.
+            if self.rejection().is_none() {
+                return self.plan;
+            }
+        }
         let networks = self.ask_for_networks();
         let networks_are_there = networks.as_ref().is_none_or(|networks| networks.ready);
         let sorted = Instances::sort(deployment, &template, &self.ours);
@@ -149,6 +166,7 @@ impl<'a> Reconcile<'a> {
         }
         let held = self.roll(&sorted, &template, networks.as_ref());
         let held = held.or_else(|| networks.as_ref()?.held.clone());
+        self.autoscaling = autoscaler::settle(deployment, self.seen.autoscaler, self.seen.rejected, &mut self.plan);
         let granted = slots::granted_list(&status::granted(deployment, &sorted));
         let size = deployment
             .at("/spec/template/spec")
@@ -156,6 +174,11 @@ impl<'a> Reconcile<'a> {
             .filter(|_| granted.is_some());
         let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
         let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
+        let memory = if autoscaler::is_left(deployment) {
+            memory.without(&["spec", "replicas"])
+        } else {
+            memory
+        };
         if let Some(remember) = memory.action() {
             // Behind what is refused it would never be written.
             let place = if self.rejection().is_some() {
@@ -356,7 +379,7 @@ impl<'a> Reconcile<'a> {
             self.deployment,
             template,
             &self.ours,
-            networks,
+            (networks, &self.autoscaling),
             hindrance,
             self.seen.now,
         );

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{self as types, messages, reasons};
-use popcell_api::kind;
+use popcell_api::{kind, labels};
 use serde_json::{Value, json};
 
+use super::autoscaler;
 use super::networks::State;
 use super::rollout::{self, Instances};
 use super::template::Template;
@@ -62,7 +63,7 @@ pub(super) fn render(
     deployment: &Object,
     template: Option<&Template<'_>>,
     instances: &[&Object],
-    networks: Option<&State>,
+    (networks, autoscaling): (Option<&State>, &autoscaler::Report),
     hindrance: Hindrance<'_>,
     now: Timestamp,
 ) -> Value {
@@ -85,11 +86,22 @@ pub(super) fn render(
     if let Some(location) = networks.and_then(|networks| networks.location.clone()) {
         status.insert("location".to_owned(), location);
     }
+    let selector = format!("{}={}", labels::WORKLOAD_DEPLOYMENT_UID, deployment.uid());
+    status.insert("selector".to_owned(), json!(selector));
     paused::lift(&mut status);
+    let autoscaling = match autoscaling {
+        autoscaler::Report::Says(condition) => Some(condition.clone()),
+        autoscaler::Report::Unchanged => None,
+        autoscaler::Report::Nothing => {
+            conditions::take_out(&mut status, types::AUTOSCALING);
+            None
+        }
+    };
     let (stuck, worst) = (stuck(instances, now), worst(instances));
     let reported = [
         Some(replicas_ready(counts, stuck, hindrance, worst.as_ref())),
         available(deployment, counts, worst.as_ref(), networks, hindrance),
+        autoscaling,
     ];
     for condition in reported.into_iter().flatten() {
         conditions::put_in(&mut status, condition.render(old, deployment.generation(), now));

@@ -196,9 +196,12 @@ impl<'a> Reconcile<'a> {
         ]
     }
 
-    /// The spec as it leaves the project.
+    /// The spec as it leaves the project: `replicas` is an autoscaler's, in a cell.
     fn spec(&self) -> Value {
         let mut spec = self.seen.deployment.at("/spec").cloned().unwrap_or_else(|| json!({}));
+        if let Some(fields) = spec.as_object_mut() {
+            fields.remove(workload::REPLICAS);
+        }
         if let Some(template) = spec.get_mut("template") {
             reserved::strip(template);
             references::localise(template, self.seen.deployment.namespace());

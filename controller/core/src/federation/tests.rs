@@ -178,6 +178,18 @@ fn the_hub_spec_follows_and_keys_of_others_stay() {
 }
 
 #[test]
+fn the_number_of_an_autoscaler_never_leaves_its_plane() {
+    let mut servers = servers(&[("web", "DFW")]);
+    change(&mut servers, "web", |one| one.data["spec"]["replicas"] = json!(5));
+    settle(&mut servers, "web");
+    assert_eq!(in_hub(&servers, "web").unwrap().at("/spec/replicas"), None);
+    // Nor does one stay that was set on the hub.
+    change_hub(&mut servers, "web", |one| one.data["spec"]["replicas"] = json!(7));
+    settle(&mut servers, "web");
+    assert_eq!(in_hub(&servers, "web").unwrap().at("/spec/replicas"), None);
+}
+
+#[test]
 fn deletion_finds_the_hub_namespace_by_its_labels_and_needs_nothing_else() {
     let mut servers = servers(&[("web", "DFW"), ("other", "DFW")]);
     for name in ["web", "other"] {

@@ -56,7 +56,9 @@ type Row = (&'static str, Handling);
 
 const NOT_IMPLEMENTED: &str = "not implemented";
 const OF_THE_CELL: &str = "the cell sets it on each Instance, whatever it is here: remove it";
-const NO_AUTOSCALER: &str = "there is no autoscaler: minReplicas instances run";
+const TO_AUTOSCALER: &str =
+    "the HorizontalPodAutoscaler of the cell, which asks for Instances between minReplicas and maxReplicas";
+const NO_SUM: &str = "an autoscaler takes no sum: use averageValue or averageUtilization";
 const NO_CONFIG_MAP: &str = "popcell carries no ConfigMap to cells: it must be in the namespace of the cell";
 const NO_SECRET: &str = "popcell carries no Secret to cells: it must be in the namespace of the cell";
 const ON_INSTANCES: &str = "each Instance gets it; a change rolls the Instances";
@@ -220,9 +222,27 @@ const SCALE: &[Row] = &[
         "instanceManagementPolicy",
         Done(Deployment, "`OrderedReady`, which is the only one"),
     ),
-    ("maxReplicas", Warned(NO_AUTOSCALER)),
-    ("metrics", Warned(NO_AUTOSCALER)),
-    ("minReplicas", Done(Deployment, "so many Instances run in each city")),
+    (
+        "maxReplicas",
+        Done(
+            Deployment,
+            "no more Instances run in each city, whatever an autoscaler asks for; never more than 1000",
+        ),
+    ),
+    ("metrics[].resource.name", Done(Deployment, TO_AUTOSCALER)),
+    (
+        "metrics[].resource.target.averageUtilization",
+        Done(Deployment, TO_AUTOSCALER),
+    ),
+    (
+        "metrics[].resource.target.averageValue",
+        Done(Deployment, TO_AUTOSCALER),
+    ),
+    ("metrics[].resource.target.value", Warned(NO_SUM)),
+    (
+        "minReplicas",
+        Done(Deployment, "so many Instances run in each city, and no fewer"),
+    ),
 ];
 
 const PLACEMENT: &[Row] = &[
@@ -233,6 +253,13 @@ const PLACEMENT: &[Row] = &[
 const OF_DEPLOYMENT: &[Row] = &[
     ("cityCode", Done(Federation, "the city that it is carried to")),
     ("placementName", Done(Deployment, "label of each Instance")),
+    (
+        "replicas",
+        Done(
+            Deployment,
+            "in the cell only: so many Instances run, within minReplicas and maxReplicas",
+        ),
+    ),
     ("workloadRef.name", Done(Deployment, "label of each Instance")),
     ("workloadRef.uid", Done(Deployment, "label of each Instance")),
 ];
@@ -277,6 +304,7 @@ const WORKLOAD_DEPLOYMENT: &[Part] = &[
             ("observedGeneration", IN_THE_CELL),
             ("readyReplicas", IN_THE_CELL),
             ("replicas", IN_THE_CELL),
+            ("selector", IN_THE_CELL),
             ("updatedReplicas", IN_THE_CELL),
         ],
     ),

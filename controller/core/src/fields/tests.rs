@@ -227,17 +227,17 @@ fn every_row_that_refuses_is_refused() {
     }
 }
 
+/// Metrics with a target that no autoscaler takes.
+fn sums() -> Value {
+    json!([{ "resource": { "name": "cpu", "target": { "value": "2" } } }])
+}
+
 /// What every row that warns is about.
 fn warned() -> Vec<Set> {
     let env = |from: Value| json!([{ "name": "A", "valueFrom": from }]);
     let key = json!({ "name": "n", "key": "k" });
     vec![
-        ("scale.maxReplicas", "/scale/maxReplicas", json!(3)),
-        (
-            "scale.metrics",
-            "/scale/metrics",
-            json!([{ "resource": { "name": "cpu", "target": { "averageUtilization": 50 } } }]),
-        ),
+        ("scale.metrics[].resource.target.value", "/scale/metrics", sums()),
         (
             "spec.template.spec.controller",
             "/spec/template/spec/controller",
@@ -309,12 +309,7 @@ fn every_row_that_warns_is_accepted_with_its_warning_and_shown_on_the_object() {
             let row = row.replacen("scale.", scale, 1);
             let text = rows.remove(&row).unwrap_or_else(|| panic!("no row {row}"));
             let object = made(kind, pointer, &value);
-            // That there are no metrics beside maxReplicas is another rule's.
-            assert_eq!(
-                faults(kind, &object).len(),
-                usize::from(row.ends_with("maxReplicas")),
-                "{row}"
-            );
+            assert_eq!(faults(kind, &object), Vec::<String>::new(), "{row}");
             let expected = format!("{}: {text}", found_at(&row).replace(".*", ".iops"));
             assert_eq!(warnings(kind, None, &object, None), [expected.as_str()]);
             let shown = shown(kind, &object, json!({})).unwrap();
@@ -345,7 +340,7 @@ fn what_is_done_whole_has_no_warning_and_no_condition() {
 
 #[test]
 fn the_condition_is_written_once_and_stays_where_the_spec_is_not_kept() {
-    let limited = made(kind::WORKLOAD, "/scale/maxReplicas", &json!(3));
+    let limited = made(kind::WORKLOAD, "/scale/metrics", &sums());
     let first = shown(kind::WORKLOAD, &limited, json!({})).unwrap();
     assert_eq!(
         (&first["status"], &first["reason"], &first["observedGeneration"]),
@@ -425,7 +420,7 @@ fn whatever_is_set_warnings_are_bounded_and_have_no_control_characters() {
 
 #[test]
 fn what_was_not_changed_or_was_reviewed_with_its_workload_has_no_warning() {
-    let limited = made(kind::WORKLOAD, "/scale/maxReplicas", &json!(3));
+    let limited = made(kind::WORKLOAD, "/scale/metrics", &sums());
     let mut finalized = limited.clone();
     finalized.metadata.finalizers = Some(vec!["f".to_owned()]);
     assert!(warnings(kind::WORKLOAD, Some(&limited), &finalized, None).is_empty());
@@ -433,7 +428,7 @@ fn what_was_not_changed_or_was_reviewed_with_its_workload_has_no_warning() {
     rolled.data["spec"]["template"]["metadata"] = json!({ "labels": { "a": "b" } });
     assert_eq!(warnings(kind::WORKLOAD, Some(&limited), &rolled, None).len(), 1);
 
-    let mut made = made(kind::WORKLOAD_DEPLOYMENT, "/scale/maxReplicas", &json!(3));
+    let mut made = made(kind::WORKLOAD_DEPLOYMENT, "/scale/metrics", &sums());
     made.metadata.name = Some("web-us-dfw".to_owned());
     made.data["spec"]["workloadRef"] = json!({ "name": "web", "uid": "u" });
     assert_eq!(

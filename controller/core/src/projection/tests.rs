@@ -406,6 +406,17 @@ fn a_cell_fills_no_project_with_copies_that_no_slot_is_asked_for() {
 }
 
 #[test]
+fn what_an_autoscaler_in_the_cell_runs_is_shown_up_to_the_most() {
+    let all = ["web-0", "web-1", "web-4", "web-5"];
+    let mut servers = servers(&all);
+    let kind = kind::WORKLOAD_DEPLOYMENT;
+    servers.change(&Plane::Hub, kind, "ns-n1", "web", |one| {
+        one.data["spec"]["scaleSettings"] = json!({ "minReplicas": 1, "maxReplicas": 5 });
+    });
+    assert_eq!(names_shown(&mut servers, &all), ["web-0", "web-1", "web-4"]);
+}
+
+#[test]
 fn what_runs_above_the_scale_is_shown_until_it_has_stopped() {
     let all = ["web-0", "web-1", "web-2"];
     let mut servers = servers(&all);

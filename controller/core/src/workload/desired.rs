@@ -155,6 +155,20 @@ pub(crate) fn owner(kind: Kind, owner: &Object, controller: bool) -> OwnerRefere
     }
 }
 
+/// The spec with what is not the Workload's to say: `replicas`, which an autoscaler writes where the project is its own cell.
+pub(super) fn with_own_fields(mut spec: Value, stored: Option<&Value>) -> Value {
+    let own = stored
+        .and_then(|stored| stored.get(REPLICAS))
+        .filter(|own| !own.is_null());
+    if let (Some(own), Some(fields)) = (own, spec.as_object_mut()) {
+        fields.insert(REPLICAS.to_owned(), own.clone());
+    }
+    spec
+}
+
+/// The field of a WorkloadDeployment that no management controller writes or carries.
+pub(crate) const REPLICAS: &str = "replicas";
+
 /// The spec of a city whose binding is lost: as it is, but for fewer replicas.
 pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
     const PATH: &str = "/scaleSettings/minReplicas";

@@ -33,9 +33,9 @@ use crate::paused;
 use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::rejection::{self, Rejection};
 use crate::spec_echoes::ExplainSpec;
+pub(crate) use desired::{REPLICAS, lowered, named_networks, owner};
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
-pub(crate) use desired::{lowered, named_networks, owner};
 
 /// How many WorkloadDeployments one reconcile creates. Each holds the whole template while it is sent; the next ones are
 /// created once these are seen.
@@ -416,7 +416,8 @@ impl<'a> Reconcile<'a> {
     fn write(&mut self, holder: &Object, slot: &Slot<'_>, held: bool, gates: &Gates<'_>) -> bool {
         // What is decoded to compare goes again with this copy.
         let holder = holder.clone();
-        let (stored, wanted) = (holder.at("/spec"), slot.spec());
+        let stored = holder.at("/spec");
+        let wanted = desired::with_own_fields(slot.spec(), stored);
         let held = match stored {
             Some(stored) if held && gates.bar(self.seen.workload, &holder) => Some(lowered(stored, &wanted)),
             Some(stored) if held => Some(growth::held(stored, &wanted)),

@@ -127,6 +127,26 @@ fn the_finalizer_comes_first_and_alone() {
 }
 
 #[test]
+fn the_number_of_an_autoscaler_is_kept_where_the_project_is_its_own_cell() {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    edit_deployment(&mut servers, "web-us-dfw", |one| {
+        one.data["spec"]["replicas"] = json!(5)
+    });
+    servers.settle(decide_in);
+    edit(&mut servers, |workload| {
+        workload.data["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(3);
+    });
+    servers.settle(decide_in);
+    let plane = Plane::Project("p".to_owned());
+    let made = servers
+        .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
+        .unwrap();
+    let numbers = ["/spec/replicas", "/spec/scaleSettings/minReplicas"].map(|pointer| made.int(pointer));
+    assert_eq!(numbers, [Some(5), Some(3)]);
+}
+
+#[test]
 fn two_placements_in_three_cities_become_three_deployments() {
     let mut servers = servers(
         json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
@@ -555,7 +575,8 @@ fn a_status_that_has_not_changed_is_not_written() {
 fn fields_that_are_not_supported_are_a_condition_that_is_written_once_and_ends_with_them() {
     let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     edit(&mut servers, |workload| {
-        workload.data["spec"]["placements"][0]["scaleSettings"]["maxReplicas"] = json!(9)
+        workload.data["spec"]["placements"][0]["scaleSettings"]["metrics"] =
+            json!([{ "resource": { "name": "cpu", "target": { "value": "2" } } }]);
     });
     servers.settle(decide_in);
     let shown = |servers: &FakeServers| {
@@ -567,7 +588,8 @@ fn fields_that_are_not_supported_are_a_condition_that_is_written_once_and_ends_w
             )
         })
     };
-    let message = "spec.placements[0].scaleSettings.maxReplicas: there is no autoscaler: minReplicas instances run";
+    let message = "spec.placements[0].scaleSettings.metrics[0].resource.target.value: an autoscaler takes no sum: use \
+        averageValue or averageUtilization";
     assert_eq!(shown(&servers), Some(("True".to_owned(), message.to_owned())));
     let writes = servers.writes;
     servers.apply(&decide_in(&servers));
@@ -576,7 +598,7 @@ fn fields_that_are_not_supported_are_a_condition_that_is_written_once_and_ends_w
         let settings = workload.data["spec"]["placements"][0]["scaleSettings"]
             .as_object_mut()
             .unwrap();
-        settings.remove("maxReplicas");
+        settings.remove("metrics");
     });
     servers.settle(decide_in);
     assert_eq!(shown(&servers), None);

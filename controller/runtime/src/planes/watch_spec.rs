@@ -132,10 +132,12 @@ pub const HUB: [WatchSpec; 8] = [
 ];
 
 /// What cell controllers watch in the cell.
-pub const CELL: [WatchSpec; 3] = [
+pub const CELL: [WatchSpec; 4] = [
     WatchSpec::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
     WatchSpec::new(kind::WORKLOAD_DEPLOYMENT, WatchCondition::Engaged),
     WatchSpec::new(kind::INSTANCE, WatchCondition::Engaged),
+    // All of them, so that one of another owner is found. A cell may lack the kind.
+    WatchSpec::new(kind::HORIZONTAL_POD_AUTOSCALER, WatchCondition::Optional),
 ];
 
 /// What they watch in the cell beside that, where Instances wait for networks.

@@ -122,6 +122,7 @@ impl Reconciler for Deployment {
             Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
         };
+        let autoscaler = snapshot.get(plane, kind::HORIZONTAL_POD_AUTOSCALER, &key.namespace, &key.name);
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
         let first_rejection = |reconcilers: &[&'static str], plane| {
@@ -144,6 +145,7 @@ impl Reconciler for Deployment {
                 subnets: subnets.as_ref().map(Vec::as_slice),
                 own_namespace_only: !self.single,
             }),
+            autoscaler: autoscaler.as_ref().map(Option::as_deref),
             rejected: &rejected,
             elsewhere: elsewhere.as_ref(),
             now,
@@ -227,11 +229,10 @@ impl Reconciler for Deployment {
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             // A kind that comes back with nothing in it tells of no object.
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING)
-                if events::is_listed(change) =>
-            {
-                self.keys(context, plane)
-            }
+            (
+                Plane::Cell,
+                kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING | kind::HORIZONTAL_POD_AUTOSCALER,
+            ) if events::is_listed(change) => self.keys(context, plane),
             // It has been decided with what is written so.
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if context.applier.is_own_report(plane, kind, change) => {
                 Vec::new()
@@ -241,7 +242,9 @@ impl Reconciler for Deployment {
             {
                 Vec::new()
             }
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) => events::key(plane, change),
+            // Its status, which an autoscaler writes every few seconds, says nothing here.
+            (Plane::Cell, kind::HORIZONTAL_POD_AUTOSCALER) if has_spec_of_before(change) => Vec::new(),
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT | kind::HORIZONTAL_POD_AUTOSCALER) => events::key(plane, change),
             (Plane::Cell, kind::INSTANCE) => of_instance(change),
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change).filter_map(|one| owner_of(one)).collect(),
             (Plane::Cell, _) => networks::waiting(context, kind, change),
@@ -290,6 +293,22 @@ fn of_instance(change: &Change) -> Vec<Key> {
     let slot = slots::deployment_of(name).map(|deployment| Key::new(&Plane::Cell, namespace, deployment));
     let owners = events::both(change).filter_map(|one| owner_of(one));
     owners.chain(slot).collect()
+}
+
+/// Whether an object has the spec, labels, owners and life that it had.
+fn has_spec_of_before(change: &Change) -> bool {
+    let Change::Applied {
+        before: Some(before),
+        now,
+    } = change
+    else {
+        return false;
+    };
+    now.has_spec_of(before)
+        && now.uid() == before.uid()
+        && now.metadata.labels == before.metadata.labels
+        && now.owners() == before.owners()
+        && now.deleting() == before.deleting()
 }
 
 /// The project that a single cluster is.

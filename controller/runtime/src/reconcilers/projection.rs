@@ -336,7 +336,7 @@ fn key(copy: &Object) -> Key {
 /// Whether a WorkloadDeployment asks for more or fewer slots than before. For none that has gone anything is shown again.
 fn is_scaled(change: &Change) -> bool {
     match change {
-        Change::Applied { before, now } => before.as_deref().map_or(0, slots::desired) != slots::desired(now),
+        Change::Applied { before, now } => before.as_deref().map_or(0, slots::most) != slots::most(now),
         _ => false,
     }
 }

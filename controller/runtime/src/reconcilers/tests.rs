@@ -1,5 +1,6 @@
 //! Reconcilers against servers that answer as they are fixture.
 
+mod autoscalers;
 mod broken;
 mod cities;
 mod claims;

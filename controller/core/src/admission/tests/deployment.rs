@@ -267,3 +267,27 @@ fn a_metadata_update_adds_no_reserved_key_but_for_those_that_popcell_writes() {
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(!is_deployment_reviewed(Some(&object(direct())), &object(going)));
 }
+
+#[test]
+fn the_number_of_an_autoscaler_is_set_in_cells_only() {
+    const DFW: &[&str] = &["DFW"];
+    let asking = |replicas: i64| {
+        let mut asking = direct();
+        asking["spec"]["replicas"] = json!(replicas);
+        asking
+    };
+    let refused = "spec.replicas: Forbidden: an autoscaler sets it in a cell";
+    for old in [None, Some(direct()), Some(asking(3))] {
+        let reported = reported(old.as_ref(), &asking(5), None, DFW);
+        assert!(
+            matches!(reported.as_slice(), [one] if one.starts_with(refused)),
+            "{old:?}: {reported:?}"
+        );
+    }
+    // The least is where an autoscaler begins; what the subresource has set does not hold up other changes.
+    assert_eq!(reported(Some(&direct()), &asking(1), None, DFW), Vec::<String>::new());
+    let mut changed = asking(5);
+    changed["spec"]["template"]["metadata"] = json!({ "labels": { "a": "b" } });
+    assert_eq!(reported(Some(&asking(5)), &changed, None, DFW), Vec::<String>::new());
+    assert_eq!(reported(Some(&asking(5)), &direct(), None, DFW), Vec::<String>::new());
+}

@@ -1,5 +1,6 @@
 //! One WorkloadDeployment in one cell.
 
+mod autoscaling;
 mod gates;
 mod networking;
 mod properties;
@@ -50,6 +51,8 @@ struct Cell {
     servers: FakeServers,
     networking: bool,
     own_namespace_only: bool,
+    /// Known where the cell serves autoscalers.
+    autoscalers: Observed<()>,
     rejected: Vec<Rejection>,
     elsewhere: Option<Rejection>,
     served: Observed<bool>,
@@ -64,6 +67,7 @@ impl Cell {
             servers,
             networking: false,
             own_namespace_only: true,
+            autoscalers: Observed::Known(()),
             rejected: Vec::new(),
             elsewhere: None,
             served: Observed::Known(true),
@@ -96,10 +100,21 @@ impl Cell {
             served: self.served,
             derived: self.derived,
             networks: self.networking.then_some(networks),
+            autoscaler: self.autoscaler(),
             rejected: &self.rejected,
             elsewhere: self.elsewhere.as_ref(),
             now: now(),
         })
+    }
+
+    fn autoscaler(&self) -> Observed<Option<&Object>> {
+        let found = self
+            .servers
+            .get(&Plane::Cell, kind::HORIZONTAL_POD_AUTOSCALER, NAMESPACE, "web");
+        match self.autoscalers {
+            Observed::Known(()) => Observed::Known(found),
+            Observed::Unknown => Observed::Unknown,
+        }
     }
 
     fn get(&self) -> Option<&Object> {
