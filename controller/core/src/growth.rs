@@ -7,9 +7,11 @@ use popcell_contract::quantity;
 use serde_json::Value;
 
 use crate::sizing::{self, UNCOUNTED};
+use crate::slots;
 use crate::workload::lowered;
 
-const REPLICAS: &str = "/scaleSettings/minReplicas";
+const LEAST: &str = "/scaleSettings/minReplicas";
+const MOST: &str = "/scaleSettings/maxReplicas";
 /// Where the spec of an Instance stands.
 const INSTANCE: &str = "/template/spec";
 /// In it, the instance type.
@@ -29,20 +31,20 @@ pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
     if takes_more || grows(stored, desired) {
         return lowered(stored, desired);
     }
-    let (Some(most), Some(asked)) = (replicas(stored), replicas(desired)) else {
+    let number = |spec: &Value, path: &str| spec.pointer(path).and_then(Value::as_i64);
+    let (Some(least), Some(_)) = (number(stored, LEAST), number(desired, LEAST)) else {
         return lowered(stored, desired);
     };
+    let (_, most) = slots::bounds(Some(least), number(stored, MOST));
     let mut spec = desired.clone();
-    if asked > most
-        && let Some(place) = spec.pointer_mut(REPLICAS)
-    {
-        *place = Value::from(most);
+    for (path, agreed) in [(LEAST, least), (MOST, most)] {
+        if number(desired, path).is_some_and(|asked| asked > agreed)
+            && let Some(place) = spec.pointer_mut(path)
+        {
+            *place = Value::from(agreed);
+        }
     }
     spec
-}
-
-fn replicas(spec: &Value) -> Option<i64> {
-    spec.pointer(REPLICAS).and_then(Value::as_i64)
 }
 
 /// Whether the spec of an Instance has something that the stored one lacks, or more of it.
@@ -180,11 +182,51 @@ mod tests {
             assert_eq!(&held(&stored, &desired), expected, "{what}");
             // Replicas go down with either, and up with none.
             let (fewer, more) = (spec(1, &container), spec(9, &container));
-            let count = |spec: &Value| spec.pointer(REPLICAS).cloned().unwrap();
+            let count = |spec: &Value| spec.pointer(LEAST).cloned().unwrap();
             assert_eq!(count(&held(&stored, &fewer)), 1, "{what}");
             assert_eq!(count(&held(&stored, &more)), 3, "{what}");
             let carried_template = held(&stored, &more)["template"] == desired["template"];
             assert_eq!(carried_template, carried || desired == stored, "{what}");
+        }
+    }
+
+    #[test]
+    fn no_more_room_is_carried_while_growth_is_held_and_less_is() {
+        let of = |bounds: (i64, Option<i64>), container: &Value| {
+            let mut spec = spec(bounds.0, container);
+            if let Some(most) = bounds.1 {
+                spec["scaleSettings"]["maxReplicas"] = json!(most);
+            }
+            spec
+        };
+        let larger = with(|one| one["workingDir"] = json!("/"));
+        // (stored, asked) and what is carried: with a template that adds nothing, and with one that does.
+        for (stored, asked, whole, fewer) in [
+            ((2, Some(5)), (2, Some(9)), (2, Some(5)), (2, Some(5))),
+            ((2, Some(5)), (1, Some(3)), (1, Some(3)), (1, Some(3))),
+            ((2, Some(5)), (4, Some(5)), (2, Some(5)), (2, Some(5))),
+            ((2, Some(5)), (4, None), (2, None), (2, Some(4))),
+            ((2, Some(5)), (9, Some(9)), (2, Some(5)), (2, Some(5))),
+            ((2, None), (2, Some(9)), (2, None), (2, None)),
+            ((2, Some(1)), (2, Some(9)), (2, Some(2)), (2, Some(1))),
+            ((2, None), (1, Some(9)), (1, None), (1, None)),
+        ] {
+            let place = format!("{stored:?} to {asked:?}");
+            assert_eq!(
+                held(&of(stored, &two()), &of(asked, &two())),
+                of(whole, &two()),
+                "{place}"
+            );
+            assert_eq!(
+                held(&of(stored, &two()), &of(asked, &larger)),
+                of(fewer, &two()),
+                "{place}"
+            );
+            assert_eq!(
+                lowered(&of(stored, &two()), &of(asked, &two())),
+                of(fewer, &two()),
+                "{place}"
+            );
         }
     }
 

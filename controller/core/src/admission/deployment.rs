@@ -14,7 +14,7 @@ use super::field::{Faults, FieldError};
 use super::keys::{Exempt, adds_reserved};
 use super::{check_template, is_spec_reviewed, keys, placements};
 use crate::object::{Fields, Object};
-use crate::{derived, fields, names};
+use crate::{derived, fields, names, slots};
 
 /// Annotations that the controllers of a cell write, where that is the project's own server.
 const OF_CELLS: &[&str] = &[annotations::GRANTED_SLOTS, annotations::GRANTED_SIZE];
@@ -118,6 +118,5 @@ pub fn validate_deployment(
 
 /// Whether more is to run.
 fn grows(old: &Object, new: &Object) -> bool {
-    const COUNT: &str = "/spec/scaleSettings/minReplicas";
-    new.int(COUNT) > old.int(COUNT)
+    slots::least(new) > slots::least(old) || slots::most(new) > slots::most(old)
 }

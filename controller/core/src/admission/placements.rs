@@ -11,6 +11,7 @@ use super::LONGEST_LIST;
 use super::field::Faults;
 use crate::names;
 use crate::object::{Fields, Object};
+use crate::slots;
 use crate::workload::cities;
 
 /// Most instances that a placement may ask for in one city.
@@ -74,22 +75,24 @@ fn city_count(placement: &Value) -> Option<(&str, usize)> {
 
 /// Whether more is to run anywhere: in a city that is new, or more in one of a placement.
 pub(super) fn grow(old: &Object, new: &Object) -> bool {
-    let counts = |workload: &Object| -> BTreeMap<(String, String), i64> {
+    let counts = |workload: &Object| -> BTreeMap<(String, String), (i64, i64)> {
         let mut counts = BTreeMap::new();
         for placement in workload.items("/spec/placements") {
             let name = placement.get("name").and_then(Value::as_str).unwrap_or_default();
-            let count = placement.pointer("/scaleSettings/minReplicas").and_then(Value::as_i64);
+            let number = |field: &str| placement.get("scaleSettings")?.get(field)?.as_i64();
+            let bounds = slots::bounds(number("minReplicas"), number("maxReplicas"));
             let cities = placement.get("cityCodes").and_then(Value::as_array);
             for city in cities.into_iter().flatten().filter_map(Value::as_str) {
-                counts.insert((name.to_owned(), city.to_owned()), count.unwrap_or_default());
+                counts.insert((name.to_owned(), city.to_owned()), bounds);
             }
         }
         counts
     };
     let before = counts(old);
-    counts(new)
-        .into_iter()
-        .any(|(place, count)| before.get(&place).is_none_or(|before| count > *before))
+    counts(new).into_iter().any(|(place, (least, most))| {
+        let grew = |before: &(i64, i64)| least > before.0 || most > before.1;
+        before.get(&place).is_none_or(grew)
+    })
 }
 
 pub(super) fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut Faults) {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::names;
 use crate::object::{Fields, Object};
+use crate::slots;
 
 /// One placement in one city.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,14 +172,18 @@ pub(crate) const REPLICAS: &str = "replicas";
 
 /// The spec of a city whose binding is lost: as it is, but for fewer replicas.
 pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
-    const PATH: &str = "/scaleSettings/minReplicas";
-    let count = |spec: &Value| spec.pointer(PATH).and_then(Value::as_i64);
+    const BOUNDS: [&str; 2] = ["/scaleSettings/minReplicas", "/scaleSettings/maxReplicas"];
+    let number = |spec: &Value, path: &str| spec.pointer(path).and_then(Value::as_i64);
+    let [least, most] = BOUNDS.map(|path| number(desired, path));
+    let asked = slots::bounds(least, most);
     let mut spec = stored.clone();
-    if let (Some(old), Some(new)) = (count(stored), count(desired))
-        && new < old
-        && let Some(place) = spec.pointer_mut(PATH)
-    {
-        *place = json!(new);
+    for (path, asked) in BOUNDS.into_iter().zip([asked.0, asked.1]) {
+        if least.is_some()
+            && number(stored, path).is_some_and(|stored| asked < stored)
+            && let Some(place) = spec.pointer_mut(path)
+        {
+            *place = json!(asked);
+        }
     }
     spec
 }

@@ -194,6 +194,16 @@ fn a_city_that_lost_its_binding_stays_and_a_template_that_stays_may_shrink() {
     };
     assert_eq!(reported(Some(&old), &with(2), None, &[]), Vec::<String>::new());
     assert_eq!(reported(Some(&old), &with(4), None, &[]).len(), 1);
+    // More room is more, and none is not.
+    let room = |most: i64| {
+        let mut new = with(2);
+        new["spec"]["scaleSettings"]["maxReplicas"] = json!(most);
+        new["spec"]["scaleSettings"]["metrics"] =
+            json!([{ "resource": { "name": "cpu", "target": { "averageUtilization": 50 } } }]);
+        new
+    };
+    assert_eq!(reported(Some(&old), &room(3), None, &[]), Vec::<String>::new());
+    assert_eq!(reported(Some(&old), &room(4), None, &[]).len(), 1);
     let mut touched = with(2);
     touched["spec"]["template"]["metadata"] = json!({ "labels": { "a": "b" } });
     assert_eq!(reported(Some(&old), &touched, None, &[]).len(), 1);
