@@ -29,6 +29,14 @@ keys! {
     /// Beside [`PROJECT_GONE_SINCE`]: its deletion was seen, so that a user meant it. The deletion guard does not count it.
     PROJECT_DELETED = "compute.datumapis.com/project-deleted";
 
+    /// On the hub WorkloadDeployment, where popcell carries the ConfigMaps and Secrets that its template names: the hash of those
+    /// that its city is to have, or [`DATA_PENDING`].
+    EXPECTED_REFERENCED_DATA = "compute.datumapis.com/expected-referenced-data";
+    /// Beside [`EXPECTED_REFERENCED_DATA`], why it is pending: names, and never a value.
+    REFERENCED_DATA_ERROR = "compute.datumapis.com/referenced-data-error";
+    /// On a copy of a ConfigMap or Secret on the hub, and below it: the version of what it holds.
+    DATA_VERSION = "compute.datumapis.com/data-version";
+
     /// On hub copies and claims: uid of the kube-system namespace of the cell that wrote them.
     SOURCE_UID = "compute.datumapis.com/source-uid";
     /// On the cell WorkloadDeployment: ordinals whose claim was granted.
@@ -59,6 +67,8 @@ keys! {
 
 /// The value of [`PARENT_CONTEXTS`] for kinds that live in a project.
 pub const PARENT_CONTEXT_PROJECT: &str = "Project";
+/// The value of [`EXPECTED_REFERENCED_DATA`] until the project's ConfigMaps and Secrets were read, and are on the hub.
+pub const DATA_PENDING: &str = "pending";
 /// The value of [`PAUSED`] that pauses; any other does not.
 pub const PAUSED_TRUE: &str = "true";
 /// The value of [`MASS_DELETE`] that releases whatever is held.

@@ -115,6 +115,9 @@ pub mod reasons {
     pub const INSTANCE_CRASHING: &str = "InstanceCrashing";
     /// The provider refuses the spec: caused by the user's spec.
     pub const CONFIGURATION_ERROR: &str = "ConfigurationError";
+    /// Ready=False on an Instance, Available=False or ReplicasReady=False on a WorkloadDeployment: a ConfigMap or Secret that the
+    /// template names is not in the city, or not as it was when the template changed.
+    pub const REFERENCED_DATA_NOT_READY: &str = "ReferencedDataNotReady";
     /// The site could not make the network: a fault of the site, not of the user. Also a reason of NetworkBindings.
     pub const NETWORK_FAILED_TO_CREATE: &str = "NetworkFailedToCreate";
 
@@ -226,6 +229,36 @@ pub mod messages {
         format!(
             "Network {namespace}/{name} is not carried to city {city_code}: name a Network of the Workload's own namespace"
         )
+    }
+
+    /// ReferencedDataNotReady: `kind` is ConfigMap or Secret.
+    pub fn data_not_in_city(kind: &str, name: &str, city_code: &str) -> String {
+        format!("{kind} {name} is not in city {city_code}")
+    }
+
+    /// ReferencedDataNotReady: all are there, and one is older than the WorkloadDeployment.
+    pub fn data_on_its_way(city_code: &str) -> String {
+        format!("ConfigMaps and Secrets are on their way to city {city_code}")
+    }
+
+    /// ReferencedDataNotReady: the city's controller may not read it.
+    pub fn data_unreadable_in_city(kind: &str, name: &str, city_code: &str) -> String {
+        format!("{kind} {name} cannot be read in city {city_code}: the city's controller has no right to")
+    }
+
+    /// ReferencedDataNotReady: the template names more than are read.
+    pub fn too_much_data(named: usize, most: usize) -> String {
+        format!("the template names {named} ConfigMaps and Secrets, the limit is {most}: name fewer")
+    }
+
+    /// ReferencedDataNotReady: the project has none of this name.
+    pub fn data_not_found(kind: &str, name: &str) -> String {
+        format!("{kind} {name} does not exist in the namespace of the Workload")
+    }
+
+    /// ReferencedDataNotReady: the project gives the controller no right to read it.
+    pub fn data_not_readable(kind: &str, name: &str) -> String {
+        format!("{kind} {name} cannot be read: the project gives the controller no right to")
     }
 
     /// Autoscaling=True/AutoscalerCreated.

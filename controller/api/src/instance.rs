@@ -20,6 +20,8 @@ pub mod gates {
     pub const NETWORK: &str = "Network";
     /// The quota of the instance is not granted yet.
     pub const QUOTA: &str = "Quota";
+    /// ConfigMaps and Secrets that the template names are not in the city yet.
+    pub const REFERENCED_DATA: &str = "ReferencedData";
 }
 
 /// What disks can be made from: the names that admission takes.
@@ -155,6 +157,10 @@ pub struct InstanceStatus {
     /// What the provider answers to `spec.controller`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<InstanceControllerStatus>,
+    /// Hash of the versions of the ConfigMaps and Secrets that the template names, as they were in the city when the instance was
+    /// let go; written by the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub referenced_data_hash: Option<String>,
 }
 
 /// One network interface as it is.

@@ -48,6 +48,9 @@ keys! {
     /// policies, hub copies, projections; see [`MANAGED_BY_POPCELL`].
     MANAGED_BY = "compute.datumapis.com/managed-by";
 
+    /// `"true"` on copies of ConfigMaps and Secrets, and on the hub Namespace that has, or had, some.
+    REFERENCED_DATA = "compute.datumapis.com/referenced-data";
+
     /// Excludes an object from Karmada's policies, so that its detector does not rescan the object at each policy event; on
     /// hub copies, with the value [`CLAIMED_BY_POPCELL`].
     CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by";
@@ -57,6 +60,8 @@ keys! {
 
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_POPCELL: &str = "popcell";
+/// The value of [`REFERENCED_DATA`].
+pub const REFERENCED_DATA_TRUE: &str = "true";
 /// The value of [`CLAIMED_BY`].
 pub const CLAIMED_BY_POPCELL: &str = "popcell";
 

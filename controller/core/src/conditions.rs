@@ -207,7 +207,10 @@ pub fn priority(reason: &str) -> u8 {
         reasons::PROVISIONING_NETWORK => 2,
         reasons::PENDING_QUOTA | reasons::QUOTA_EXCEEDED => BLOCKING,
         reasons::REJECTED => 4,
-        reasons::IMAGE_UNAVAILABLE | reasons::INSTANCE_CRASHING | reasons::CONFIGURATION_ERROR => 5,
+        reasons::IMAGE_UNAVAILABLE
+        | reasons::INSTANCE_CRASHING
+        | reasons::CONFIGURATION_ERROR
+        | reasons::REFERENCED_DATA_NOT_READY => 5,
         reasons::NETWORK_NOT_FOUND | reasons::NO_MATCHING_LOCATION => 6,
         reasons::NETWORK_FAILED_TO_CREATE => 7,
         _ if needs_an_edit(reason) => 8,

@@ -193,13 +193,14 @@ impl<'a> Edit<'a> {
         self
     }
 
-    /// Takes a scheduling gate of an Instance away, and no other. An Instance without `spec.controller`, or with one that
+    /// Takes scheduling gates of an Instance away, and no others. An Instance without `spec.controller`, or with one that
     /// cannot be read, has no gates.
     #[must_use]
-    pub fn without_gate(mut self, gate: &str) -> Self {
-        let gates = self.object.items("/spec/controller/schedulingGates");
+    pub fn without_gates(mut self, opened: &[&str]) -> Self {
+        let gates = self.object.items("/spec/controller/schedulingGates").iter().enumerate();
+        let named = gates.filter_map(|(index, one)| Some((index, one.get("name")?.as_str()?)));
         // From the last one on, so that no index moves under a later operation.
-        for (index, _) in gates.iter().enumerate().rev().filter(|(_, one)| is_gate(one, gate)) {
+        for (index, gate) in named.rev().filter(|(_, gate)| opened.contains(gate)) {
             let index = index.to_string();
             let path = ["spec", "controller", "schedulingGates", &index];
             let name = ["spec", "controller", "schedulingGates", &index, "name"];
@@ -270,11 +271,11 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// Takes a scheduling gate of a cell's Instance away after whatever else its plan writes to it: the patch tests the uid and
-/// the gate at its place, not the resourceVersion. `None` where the gate is not there.
-pub fn without_gate(plane: &Plane, instance: &Object, gate: &str) -> Option<Patch> {
+/// Takes scheduling gates of a cell's Instance away after whatever else its plan writes to it: the patch tests the uid and
+/// each gate at its place, not the resourceVersion. `None` where none of them is there.
+pub fn without_gates(plane: &Plane, instance: &Object, opened: &[&str]) -> Option<Patch> {
     Edit::by_value(plane, kind::INSTANCE, instance)
-        .without_gate(gate)
+        .without_gates(opened)
         .patch()
 }
 
@@ -304,10 +305,6 @@ pub(crate) fn config_map(
             Some(Action::create(plane, CONFIG_MAP, object))
         }
     }
-}
-
-fn is_gate(entry: &Value, gate: &str) -> bool {
-    entry.get("name").and_then(Value::as_str) == Some(gate)
 }
 
 fn test(path: &[&str], value: Value) -> PatchOperation {

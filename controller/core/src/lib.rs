@@ -19,6 +19,7 @@
 pub mod admission;
 pub mod bindings;
 pub mod conditions;
+pub mod data_copy;
 pub mod deletion_guard;
 pub mod deployment;
 pub mod derived;
@@ -41,6 +42,7 @@ pub mod policy;
 pub mod projection;
 pub mod recent_removals;
 pub mod reference_copy;
+pub mod referenced_data;
 pub mod references;
 pub mod rejection;
 pub mod remote;

@@ -35,6 +35,24 @@ pub const CONFIG_MAP: Kind = Kind {
     scope: Scope::Namespaced,
 };
 
+/// The kind Secret.
+pub const SECRET: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Secret",
+    plural: "secrets",
+    scope: Scope::Namespaced,
+};
+
+/// The kind RoleBinding.
+pub const ROLE_BINDING: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    version: "v1",
+    kind: "RoleBinding",
+    plural: "rolebindings",
+    scope: Scope::Namespaced,
+};
+
 /// The kind ResourceQuota.
 pub const RESOURCE_QUOTA: Kind = Kind {
     group: "",

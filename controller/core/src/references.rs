@@ -13,16 +13,19 @@ use serde_json::Value;
 
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
+use crate::plan::{CONFIG_MAP, SECRET};
 
-/// Kinds that are carried with a WorkloadDeployment.
+/// Kinds that are carried with a WorkloadDeployment, and watched.
 pub const CARRIED: [Kind; 1] = [NETWORK];
+/// Kinds that are carried with a WorkloadDeployment, and read by name only.
+pub const DATA: [Kind; 2] = [CONFIG_MAP, SECRET];
 
 const INTERFACES: &str = "/spec/template/spec/networkInterfaces";
 
 /// An object that a template names, in the namespace of the object that has the template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its kind, one of [`CARRIED`].
+    /// Its kind, one of [`CARRIED`] or [`DATA`].
     pub kind: Kind,
     /// Its name, as it is in the template: it may be no name at all.
     pub name: String,
@@ -32,7 +35,8 @@ impl Reference {
     /// The one that a key says.
     pub fn of_key(key: &str) -> Option<Self> {
         let (plural, name) = key.split_once('/')?;
-        let kind = CARRIED.into_iter().find(|kind| kind.plural == plural)?;
+        let mut kinds = CARRIED.into_iter().chain(DATA);
+        let kind = kinds.find(|kind| kind.plural == plural)?;
         Some(Self {
             kind,
             name: name.to_owned(),
@@ -47,14 +51,29 @@ impl fmt::Display for Reference {
     }
 }
 
-/// What a WorkloadDeployment names in its own namespace, each once and in order.
+/// The Networks that a WorkloadDeployment names in its own namespace, each once and in order.
 pub fn of(deployment: &Object) -> Vec<Reference> {
-    let names: BTreeSet<&str> = own_networks(deployment).collect();
-    let networks = names.into_iter().map(|name| Reference {
-        kind: NETWORK,
+    named(NETWORK, own_networks(deployment))
+}
+
+/// The ConfigMaps and Secrets that a WorkloadDeployment's template names: in `env`, `envFrom`, volumes and `imagePullSecrets`; each
+/// once and in order, the ConfigMaps first.
+pub fn data(deployment: &Object) -> Vec<Reference> {
+    let found: Vec<(Kind, &str)> = uses(deployment).map(|one| (one.kind, one.name)).collect();
+    let of_kind = |kind: Kind| {
+        let found = found.iter().filter(move |(one, _)| *one == kind);
+        named(kind, found.map(|(_, name)| *name))
+    };
+    DATA.into_iter().flat_map(of_kind).collect()
+}
+
+fn named<'a>(kind: Kind, found: impl Iterator<Item = &'a str>) -> Vec<Reference> {
+    let names: BTreeSet<&str> = found.collect();
+    let references = names.into_iter().map(|name| Reference {
+        kind,
         name: name.to_owned(),
     });
-    networks.collect()
+    references.collect()
 }
 
 /// Whether any of some WorkloadDeployments names an object. Of one that exceeds a limit, and whose template may not be
@@ -64,7 +83,9 @@ pub fn is_named<'a>(deployments: impl IntoIterator<Item = &'a Object>, reference
     for one in deployments {
         // What is decoded to look at one goes with this copy.
         let one = one.clone();
-        if own_networks(&one).any(|name| name == reference.name) && reference.kind == NETWORK {
+        let data = uses(&one).map(|one| (one.kind, one.name));
+        let mut found = own_networks(&one).map(|name| (NETWORK, name)).chain(data);
+        if found.any(|(kind, name)| kind == reference.kind && name == reference.name) {
             return Observed::Known(true);
         }
         is_whole &= one.excess().is_none();
@@ -74,6 +95,110 @@ pub fn is_named<'a>(deployments: impl IntoIterator<Item = &'a Object>, reference
     } else {
         Observed::Unknown
     }
+}
+
+/// A place of a template that names a ConfigMap or a Secret, as users see it below `spec.template.spec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A variable of a container, by their indexes.
+    Variable(usize, usize, &'static str),
+    /// A source of variables of a container.
+    Source(usize, usize, &'static str),
+    /// A volume, and the field with the name.
+    Volume(usize, &'static str),
+    /// A pull secret.
+    Pull(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SANDBOX: &str = "runtime.sandbox";
+        match self {
+            Self::Variable(container, index, field) => {
+                write!(
+                    f,
+                    "{SANDBOX}.containers[{container}].env[{index}].valueFrom.{field}.name"
+                )
+            }
+            Self::Source(container, index, field) => {
+                write!(f, "{SANDBOX}.containers[{container}].envFrom[{index}].{field}.name")
+            }
+            Self::Volume(index, field) => write!(f, "volumes[{index}].{field}"),
+            Self::Pull(index) => write!(f, "{SANDBOX}.imagePullSecrets[{index}].name"),
+        }
+    }
+}
+
+/// One place of a template that names a ConfigMap or a Secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Use<'a> {
+    /// Where.
+    pub place: Place,
+    /// Which of the two kinds.
+    pub kind: Kind,
+    /// Its name.
+    pub name: &'a str,
+    /// Whether an Instance starts without it.
+    pub optional: bool,
+}
+
+/// Each place of a template that names a ConfigMap or a Secret.
+pub fn uses(object: &Object) -> impl Iterator<Item = Use<'_>> {
+    let containers = object.items("/spec/template/spec/runtime/sandbox/containers");
+    let containers = containers.iter().enumerate();
+    let variables = containers.clone().flat_map(|(container, one)| {
+        let variables = list(one, "env").iter().enumerate();
+        variables.flat_map(move |(index, one)| {
+            let from = one.get("valueFrom");
+            [("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET)].map(|(field, kind)| {
+                used(
+                    Place::Variable(container, index, field),
+                    kind,
+                    from?.get(field)?,
+                    "name",
+                )
+            })
+        })
+    });
+    let sources = containers.flat_map(|(container, one)| {
+        let sources = list(one, "envFrom").iter().enumerate();
+        sources.flat_map(move |(index, one)| {
+            [("configMapRef", CONFIG_MAP), ("secretRef", SECRET)]
+                .map(|(field, kind)| used(Place::Source(container, index, field), kind, one.get(field)?, "name"))
+        })
+    });
+    let volumes = object.items("/spec/template/spec/volumes").iter().enumerate();
+    let volumes = volumes.flat_map(|(index, one)| {
+        [
+            ("configMap", CONFIG_MAP, "name", "configMap.name"),
+            ("secret", SECRET, "secretName", "secret.secretName"),
+        ]
+        .map(|(field, kind, name, path)| used(Place::Volume(index, path), kind, one.get(field)?, name))
+    });
+    let pulls = object.items("/spec/template/spec/runtime/sandbox/imagePullSecrets");
+    let pulls = pulls.iter().enumerate();
+    let pulls = pulls.map(|(index, one)| used(Place::Pull(index), SECRET, one, "name"));
+    variables.chain(sources).chain(volumes).chain(pulls).flatten()
+}
+
+fn used<'a>(place: Place, kind: Kind, value: &'a Value, field: &str) -> Option<Use<'a>> {
+    Some(Use {
+        place,
+        kind,
+        name: text(value, field)?,
+        optional: value.get("optional").and_then(Value::as_bool) == Some(true),
+    })
+}
+
+/// Whether an Instance starts without an object: each place that names it says so.
+pub fn is_optional(object: &Object, reference: &Reference) -> bool {
+    let mut of_it = uses(object).filter(|one| one.kind == reference.kind && one.name == reference.name);
+    of_it.all(|one| one.optional)
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    let items = value.get(field).and_then(Value::as_array);
+    items.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn own_networks(deployment: &Object) -> impl Iterator<Item = &str> {
@@ -142,10 +267,64 @@ mod tests {
     }
 
     #[test]
+    fn config_maps_and_secrets_are_found_wherever_a_template_names_them() {
+        let template = json!({ "spec": {
+            "runtime": { "sandbox": {
+                "containers": [
+                    { "name": "a", "env": [
+                        { "name": "A", "valueFrom": { "configMapKeyRef": { "name": "settings", "key": "a" } } },
+                        { "name": "B", "valueFrom": { "secretKeyRef": { "name": "password", "key": "b" } } },
+                        { "name": "C", "value": "text" },
+                        { "name": "D", "valueFrom": { "secretKeyRef": { "name": "", "key": "b" } } },
+                    ] },
+                    { "name": "b", "envFrom": [
+                        { "configMapRef": { "name": "all", "optional": true } },
+                        { "secretRef": { "name": "more", "optional": true } },
+                        { "secretRef": { "name": "more" } },
+                        { "secretRef": { "name": "password" } },
+                    ] },
+                    "text",
+                ],
+                "imagePullSecrets": [{ "name": "registry" }, {}, 7],
+            } },
+            "volumes": [
+                { "name": "a", "configMap": { "name": "files" } },
+                { "name": "b", "secret": { "secretName": "key", "optional": true } },
+                { "name": "c", "disk": {} },
+            ],
+        } });
+        let deployment = object(json!({ "metadata": { "name": "web" }, "spec": { "template": template } }));
+        let keys: Vec<String> = data(&deployment).iter().map(Reference::to_string).collect();
+        assert_eq!(
+            keys,
+            [
+                "configmaps/all",
+                "configmaps/files",
+                "configmaps/settings",
+                "secrets/key",
+                "secrets/more",
+                "secrets/password",
+                "secrets/registry",
+            ]
+        );
+        for key in keys {
+            let reference = Reference::of_key(&key).unwrap();
+            assert_eq!(is_named([&deployment], &reference), Observed::Known(true), "{key}");
+        }
+        let is_optional = |key: &str| super::is_optional(&deployment, &Reference::of_key(key).unwrap());
+        // One place that says so is not enough.
+        assert!(is_optional("configmaps/all") && is_optional("secrets/key"));
+        assert!(!is_optional("secrets/more") && !is_optional("configmaps/settings"));
+        // The same name of another kind is another object.
+        let other = Reference::of_key("configmaps/password").unwrap();
+        assert_eq!(is_named([&deployment], &other), Observed::Known(false));
+    }
+
+    #[test]
     fn a_key_is_read_as_it_is_written() {
-        for name in ["default", "a/b"] {
+        for (kind, name) in [(NETWORK, "default"), (NETWORK, "a/b"), (CONFIG_MAP, "a"), (SECRET, "b")] {
             let reference = Reference {
-                kind: NETWORK,
+                kind,
                 name: name.to_owned(),
             };
             assert_eq!(Reference::of_key(&reference.to_string()), Some(reference));

@@ -41,6 +41,10 @@ pub struct Rules {
     pub reclaim_orphans: bool,
     /// How many Instances a hub namespace may have; 0 = any number.
     pub hub_instances: u32,
+    /// Whether ConfigMaps and Secrets that templates name are carried.
+    pub carries_data: bool,
+    /// The largest of them that is carried, in bytes.
+    pub object_bytes: usize,
 }
 
 /// Shared by all reconcilers of a process.

@@ -122,6 +122,12 @@ pub struct Flags {
           value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub hub_instances_per_namespace: Option<u32>,
 
+    /// Carry the ConfigMaps and Secrets that templates name from the projects to the cells. With =false they have to be in the
+    /// namespaces of the cells
+    #[arg(long, env = "REFERENCED_DATA", num_args = 0..=1, require_equals = true, default_value_t = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub referenced_data: bool,
+
     /// Let Instances of a cell wait for their networks: true, false, or auto, which is true where the cell serves Network and
     /// NetworkBinding. With false they get no gate Network, and nothing of networking.datumapis.com is read or written
     #[arg(long, env = "NETWORKING", value_name = "AUTO|TRUE|FALSE", num_args = 0..=1, require_equals = true,

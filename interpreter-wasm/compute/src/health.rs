@@ -3,7 +3,7 @@
 //! | answer | when |
 //! | --- | --- |
 //! | healthy | Available=True (of whichever generation), or nothing is desired and the cell has seen that |
-//! | undecided | Available=False or ReplicasReady=False for want of quota or by the user's own mistake: the next cell fails the same way. Karmada records Unknown and moves nothing |
+//! | undecided | Available=False or ReplicasReady=False for want of quota or data, or by the user's own mistake: the next cell fails the same way. Karmada records Unknown and moves nothing |
 //! | unhealthy | everything else: no status yet, a cause in the site, NetworkFailedToCreate beside any of the above |
 //!
 //! Conditions are read leniently (an entry that is no object, or has no status, says nothing; of two with one type the
@@ -12,13 +12,14 @@
 
 use popcell_sdk::prelude::*;
 
-/// Causes that go with the object wherever it goes: the project's quota, or what the user wrote.
+/// Causes that go with the object wherever it goes: the project's quota, what the user wrote, or what the project has not.
 const MOVE_WITH_THE_OBJECT: &[&str] = &[
     "PendingQuota",
     "QuotaExceeded",
     "ImageUnavailable",
     "InstanceCrashing",
     "ConfigurationError",
+    "ReferencedDataNotReady",
 ];
 /// A cause in the site. Another cell can help, whatever else is wrong.
 const SITE_FAULT: &str = "NetworkFailedToCreate";

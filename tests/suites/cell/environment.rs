@@ -42,6 +42,8 @@ pub(crate) struct Environment {
     pub(crate) to_hub: [FaultProxy; 2],
     /// Between the controller of each cell and the gateway.
     pub(crate) to_projects: [FaultProxy; 2],
+    /// Kubeconfig of the management plane for the hub.
+    pub(crate) hub_user: PathBuf,
     /// Files with the token of each cell for projects.
     pub(crate) tokens: [PathBuf; 2],
     /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
@@ -109,6 +111,7 @@ impl Shared for Environment {
             cells,
             to_hub,
             to_projects,
+            hub_user,
             tokens,
             quota: Mutex::new(quota),
             spares: Mutex::new(SPARES),

@@ -3,6 +3,7 @@
 
 mod autoscaling;
 mod churn;
+mod data;
 mod definitions;
 mod end_to_end;
 mod environment;
@@ -63,6 +64,8 @@ fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
         .test("copies::a_copy_that_is_deleted_by_hand_is_recreated", Beside, misuse::copy_deleted)
         .test("networks::a_network_is_in_the_cities_that_need_it_and_goes_with_the_last", Beside, networks::carried)
+        .test("data::a_secret_is_in_the_city_that_needs_it_and_goes_with_the_last", Beside, data::carried)
+        .test("data::the_management_plane_reaches_no_secret_outside_of_projects", Beside, data::held)
         .test("networks::what_names_no_network_of_its_own_namespace_waits_alone_and_says_so", Beside, networks::missing)
         .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)

@@ -5,14 +5,14 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::definitions::define;
 use popcell_suites::environment::SOON;
-use popcell_suites::read::says;
-use popcell_suites::steps::{gone, warned};
+use popcell_suites::read::{at, says, uid};
+use popcell_suites::steps::{awaited, gone, warned};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
-use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
+use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, always, eventually, objects, users};
 use serde_json::{Value, json};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 /// The server, and the project that it is.
@@ -51,7 +51,11 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
         below: namespace.to_owned(),
     };
     let grant = objects::resource_grant(namespace, ONE, &budget);
-    let mission = mission(&tenant, &grant)
+    let mission = async {
+        mission(&tenant, &grant).await?;
+        data(&tenant).await
+    };
+    let mission = mission
         .await
         .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
     let (log, stopped) = (controller.log(), controller.stop());
@@ -94,4 +98,62 @@ async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {
         gone(one, RESOURCE_CLAIM, &tenant.namespace, &format!("instance-{name}")).await?;
     }
     Ok(())
+}
+
+/// An Instance waits for the ConfigMap and the Secret that its template names; what they become afterwards is for the next.
+async fn data(tenant: &Tenant) -> Result<()> {
+    const NAME: &str = "data-us-dfw-0";
+    let (one, namespace) = (&tenant.project, tenant.namespace.as_str());
+    let named = json!([{ "name": "A", "valueFrom": { "configMapKeyRef": { "name": "settings", "key": "a" } } }]);
+    let name_data = |workload: &mut Value| {
+        let sandbox = &mut workload["spec"]["template"]["spec"]["runtime"]["sandbox"];
+        sandbox["containers"][0]["env"] = named;
+        sandbox["imagePullSecrets"] = json!([{ "name": "registry" }]);
+    };
+    let waits = |type_: &'static str, words: &'static str| {
+        move |object: &DynamicObject| {
+            says(object, type_, "False", "ReferencedDataNotReady")?;
+            let text = object.data["status"]["conditions"].to_string();
+            ensure!(text.contains(words), "{text}");
+            Ok(())
+        }
+    };
+    let held = |kind: &str, name: &str, value: &str| {
+        json!({ "apiVersion": "v1", "kind": kind, "metadata": { "namespace": namespace, "name": name },
+            "data": { "a": value } })
+    };
+    tenant.deploy("data", &["DFW"], 1, name_data).await?;
+    let first = "ConfigMap settings is not in city DFW";
+    awaited(one, INSTANCE, namespace, NAME, waits("Ready", first)).await?;
+    tenant
+        .in_project(WORKLOAD_DEPLOYMENT, "data-us-dfw", waits("Available", first))
+        .await?;
+    one.apply(&held("ConfigMap", "settings", "1")).await?;
+    let second = waits("Ready", "Secret registry is not in city DFW");
+    awaited(one, INSTANCE, namespace, NAME, second).await?;
+    one.apply(&held("Secret", "registry", "MQ==")).await?;
+    tenant.ready("data", 1).await?;
+    let before = one.expect(INSTANCE, Some(namespace), NAME).await?;
+    let hash = |object: &DynamicObject| at(object, "/status/referencedDataHash").clone();
+    ensure!(hash(&before).is_string(), "{before:?}");
+
+    one.apply(&held("Secret", "registry", "Mg==")).await?;
+    always("changed data change no Instance", WATCHED, async || {
+        let now = one.expect(INSTANCE, Some(namespace), NAME).await?;
+        ensure!(
+            now.metadata.resource_version == before.metadata.resource_version,
+            "{now:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    tenant.restart("data").await?;
+    let is_next = |now: &DynamicObject| {
+        ensure!(uid(now) != uid(&before), "it is the same");
+        ensure!(hash(now).is_string() && hash(now) != hash(&before), "{:?}", hash(now));
+        says(now, "Ready", "True", "Available")
+    };
+    awaited(one, INSTANCE, namespace, NAME, is_next).await?;
+    tenant.delete(WORKLOAD, "data").await?;
+    gone(one, INSTANCE, namespace, NAME).await
 }

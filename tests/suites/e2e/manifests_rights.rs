@@ -62,7 +62,7 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
     let plane = environment.lab.plane(ORD).await?;
     let shipped = manifests::build(manifests::CELL.as_ref())?;
     accepted(&plane, &shipped).await?;
-    let rights: [Right; 49] = [
+    let rights: [Right; 53] = [
         (true, "watch", "", "namespaces", "", ""),
         (true, "get", "", "namespaces", "", "kube-system"),
         (false, "create", "", "namespaces", "", ""),
@@ -106,11 +106,16 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
         (true, "create", "", "configmaps", HOME, ""),
         (true, "get", "", "configmaps", HOME, CLAIM_PROJECTS),
         (true, "patch", "", "configmaps", HOME, CLAIM_PROJECTS),
-        (false, "get", "", "configmaps", HOME, "other"),
-        (false, "get", "", "configmaps", ANY, CLAIM_PROJECTS),
+        // What templates name is asked for by name.
+        (true, "get", "", "configmaps", ANY, ""),
+        (true, "get", "", "secrets", ANY, ""),
+        (false, "list", "", "configmaps", ANY, ""),
+        (false, "list", "", "secrets", ANY, ""),
+        (false, "watch", "", "secrets", ANY, ""),
+        (false, "patch", "", "secrets", ANY, ""),
+        (false, "patch", "", "configmaps", ANY, ""),
         (true, "update", "coordination.k8s.io", "leases", HOME, LEASE),
         (false, "update", "coordination.k8s.io", "leases", ANY, LEASE),
-        (false, "get", "", "secrets", HOME, ""),
         (false, "create", "", "pods", ANY, ""),
         (false, "create", "", "serviceaccounts/token", HOME, users::ACCOUNT),
         (false, "create", RBAC, "clusterrolebindings", "", ""),

@@ -152,9 +152,9 @@ fn build() -> Result<()> {
     Ok(())
 }
 
-/// The Workload of docs/examples.
-fn example() -> Result<Value> {
-    let file = workspace::root().join("docs/examples/workload.yaml");
+/// An object of docs/examples, such as its Workload.
+fn example(name: &str) -> Result<Value> {
+    let file = workspace::root().join("docs/examples").join(name);
     let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
     let mut object: Value = serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
     object["metadata"]["namespace"] = json!(NAMESPACE);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_example_is_what_the_story_tells() {
-        let object: Workload = serde_json::from_value(example().unwrap()).unwrap();
+        let object: Workload = serde_json::from_value(example("workload.yaml").unwrap()).unwrap();
         assert_eq!(object.metadata.name.as_deref(), Some(WORKLOAD));
         let [us, eu] = object.spec.placements.as_slice() else {
             panic!("two placements");

@@ -19,11 +19,15 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// Runs the story. Fails when something is not seen in time.
 pub(super) async fn tell(scene: &Scene) -> Result<()> {
     chapter("docs/examples/workload.yaml in the project: two instances in each of two cities, and one in AMS");
-    let mut workload = example()?;
+    for named in ["configmap.yaml", "secret.yaml"] {
+        scene.project.apply(&example(named)?).await?;
+    }
+    let mut workload = example("workload.yaml")?;
     scene.project.apply(&workload).await?;
     arrived(scene, REPLICAS).await?;
     for city in &CITIES {
         only_in_its_cell(scene, city).await?;
+        has_its_data(scene, city).await?;
     }
     unserved(&scene.project).await?;
 
@@ -54,6 +58,26 @@ pub(super) async fn tell(scene: &Scene) -> Result<()> {
 
     let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
+    Ok(())
+}
+
+/// What the Workload names is in the cell, as the project has it, and the Pods name it.
+async fn has_its_data(scene: &Scene, city: &City) -> Result<()> {
+    let (cell, within) = (scene.lab.plane(city.member).await?, Some(scene.hub_namespace.as_str()));
+    for kind in [kind::CONFIG_MAP, kind::SECRET] {
+        let of_project = scene.project.expect(kind, Some(NAMESPACE), WORKLOAD).await?;
+        let carried = cell.expect(kind, within, WORKLOAD).await?;
+        ensure!(carried.data["data"] == of_project.data["data"], "{} differs", kind.kind);
+    }
+    for pod in cell.list(kind::POD, within, "").await? {
+        let text = pod.data["spec"].to_string();
+        let names_both = text.contains("configMapKeyRef") && text.contains("secretKeyRef");
+        ensure!(names_both, "a Pod of {} has not its environment", city.code);
+    }
+    println!(
+        "{}: has the ConfigMap and the Secret, and Pods that name them",
+        city.code
+    );
     Ok(())
 }
 

@@ -1,46 +1,61 @@
-//! Whether the user may use the networks, and which project a request is about.
+//! Whether the user may use what a template names, and which project a request is about.
 
 use std::collections::BTreeSet;
 
-use popcell_api::{admission, networking};
+use popcell_api::admission;
+use popcell_api::kind::{Kind, NETWORK};
 use serde_json::{Value, json};
 
 use super::field::{Fault, FieldError};
 use crate::derived;
 use crate::names::{self, NameError};
-use crate::object::Object;
+use crate::object::{Fields, Object};
+use crate::plan::CONFIG_MAP;
+use crate::references;
 use crate::workload;
 
-/// A network that an interface names.
+/// What an object names and the user needs a right to: a Network, a ConfigMap or a Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkUse {
+pub struct ObjectUse {
     /// Path of the reference.
     pub path: String,
-    /// Namespace of the network.
+    /// The kind.
+    pub kind: Kind,
+    /// Namespace of the object.
     pub namespace: String,
     /// Its name.
     pub name: String,
 }
 
-/// Networks to ask for: those of the new object, a Workload or a WorkloadDeployment, that the old one did not name, each
-/// once. `workload` is the one that a WorkloadDeployment says it is made from, as it lives: what it names was reviewed with
-/// it.
-pub fn networks_to_review(old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Vec<NetworkUse> {
+/// What to ask for of a new object, a Workload or a WorkloadDeployment, each once: the Networks that the old one did not name; and
+/// all its ConfigMaps and Secrets where the old one's template was another, since who writes what runs reads what it is given.
+/// `workload` is the one that a WorkloadDeployment says it is made from, as it lives: what it names was reviewed with it.
+pub fn uses_to_review(old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Vec<ObjectUse> {
     if !super::is_spec_reviewed(old, new) {
         return Vec::new();
     }
+    let workload = workload.filter(|workload| derived::is_of(new, workload));
+    let mut uses = networks(old, new, workload);
+    if old.and_then(template) != template(new) || old.is_none() {
+        uses.extend(data(new, workload));
+    }
+    uses
+}
+
+/// What runs; not its annotations, such as the one that restarts it.
+fn template(object: &Object) -> Option<&Value> {
+    object.at("/spec/template/spec")
+}
+
+fn networks(old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Vec<ObjectUse> {
     let mut asked: BTreeSet<(String, String)> = old.map(workload::networks).unwrap_or_default();
-    asked.extend(
-        workload
-            .filter(|workload| derived::is_of(new, workload))
-            .map(workload::networks)
-            .unwrap_or_default(),
-    );
+    asked.extend(workload.map(workload::networks).unwrap_or_default());
     let mut uses = Vec::new();
     for (index, namespace, name) in workload::named_networks(new) {
         if asked.insert((namespace.to_owned(), name.to_owned())) {
-            uses.push(NetworkUse {
+            uses.push(ObjectUse {
                 path: format!("{}.networkInterfaces[{index}].network", super::INSTANCE),
+                kind: NETWORK,
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
             });
@@ -49,26 +64,58 @@ pub fn networks_to_review(old: Option<&Object>, new: &Object, workload: Option<&
     uses
 }
 
-/// More networks than one review asks for.
-pub fn too_many_networks(uses: &[NetworkUse]) -> Option<FieldError> {
-    let (given, most) = (uses.len(), super::MOST_NETWORKS);
-    (given > most).then(|| FieldError {
-        path: format!("{}.networkInterfaces", super::INSTANCE),
-        fault: Fault::TooMany { given, most },
+fn data(new: &Object, workload: Option<&Object>) -> Vec<ObjectUse> {
+    let key = |kind: Kind, name: &str| (kind.plural, name.to_owned());
+    let reviewed = workload.into_iter().flat_map(references::uses);
+    let mut asked: BTreeSet<_> = reviewed.map(|one| key(one.kind, one.name)).collect();
+    let mut uses = Vec::new();
+    for one in references::uses(new) {
+        if asked.insert(key(one.kind, one.name)) {
+            uses.push(ObjectUse {
+                path: format!("{}.{}", super::INSTANCE, one.place),
+                kind: one.kind,
+                namespace: new.namespace().to_owned(),
+                name: one.name.to_owned(),
+            });
+        }
+    }
+    uses
+}
+
+/// More than one review asks for.
+pub fn too_many_uses(uses: &[ObjectUse]) -> Option<FieldError> {
+    let (networks, data): (Vec<_>, Vec<_>) = uses.iter().partition(|one| one.kind == NETWORK);
+    let of = |found: &[&ObjectUse], path: String, most| {
+        let given = found.len();
+        let fault = Fault::TooMany { given, most };
+        (given > most).then_some(FieldError { path, fault })
+    };
+    let networks = of(
+        &networks,
+        format!("{}.networkInterfaces", super::INSTANCE),
+        super::MOST_NETWORKS,
+    );
+    networks.or_else(|| {
+        of(
+            &data,
+            format!("{} (ConfigMaps and Secrets)", super::INSTANCE),
+            super::MOST_DATA,
+        )
     })
 }
 
-/// The SubjectAccessReview for one network. `user_info` is that of the request: every key of its `extra` goes along,
+/// The SubjectAccessReview for one object. `user_info` is that of the request: every key of its `extra` goes along,
 /// since the project's authorizer decides by them.
-pub fn access_review(user_info: &Value, network: &NetworkUse) -> Value {
+pub fn access_review(user_info: &Value, object: &ObjectUse) -> Value {
+    let kind = object.kind;
     let mut spec = json!({
         "resourceAttributes": {
-            "verb": admission::NETWORK_VERB,
-            "group": networking::GROUP,
-            "version": networking::VERSION,
-            "resource": "networks",
-            "name": network.name,
-            "namespace": network.namespace,
+            "verb": if kind == NETWORK { admission::NETWORK_VERB } else { "get" },
+            "group": kind.group,
+            "version": kind.version,
+            "resource": kind.plural,
+            "name": object.name,
+            "namespace": object.namespace,
         },
     });
     for (from, to) in [
@@ -86,19 +133,30 @@ pub fn access_review(user_info: &Value, network: &NetworkUse) -> Value {
     json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec })
 }
 
-/// The user may not use the network.
-pub fn access_denied(network: &NetworkUse) -> FieldError {
+/// The user may not use the object.
+pub fn access_denied(object: &ObjectUse) -> FieldError {
+    let what = match object.kind {
+        NETWORK => "use the network",
+        CONFIG_MAP => "read the ConfigMap",
+        _ => "read the Secret",
+    };
     FieldError {
-        path: network.path.clone(),
-        fault: Fault::Forbidden("permission to use the network was denied".to_owned()),
+        path: object.path.clone(),
+        fault: Fault::Forbidden(format!("permission to {what} was denied")),
     }
 }
 
 /// The access review had no answer.
-pub fn access_failed(network: &NetworkUse, error: &str) -> FieldError {
+pub fn access_failed(object: &ObjectUse, error: &str) -> FieldError {
+    let what = match object.kind {
+        NETWORK => "network",
+        CONFIG_MAP => "ConfigMap",
+        _ => "Secret",
+    };
+    let name = &object.name;
     FieldError {
-        path: network.path.clone(),
-        fault: Fault::Internal(error.to_owned()),
+        path: object.path.clone(),
+        fault: Fault::Internal(format!("failed to review access to {what} \"{name}\": {error}")),
     }
 }
 

@@ -21,9 +21,7 @@ use popcell_api::kind::Kind;
 use popcell_api::{InstanceTemplateSpec, WorkloadSpec};
 use serde::Deserialize;
 
-pub use access::{
-    NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of, too_many_networks,
-};
+pub use access::{ObjectUse, access_denied, access_failed, access_review, project_of, too_many_uses, uses_to_review};
 pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment};
 pub use field::{Fault, FieldError};
 
@@ -108,6 +106,8 @@ pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
 const LONGEST_LIST: usize = 1000;
 /// Most networks of a template: the user's right to each is asked for.
 const MOST_NETWORKS: usize = 100;
+/// Most ConfigMaps and Secrets of a template: the same.
+const MOST_DATA: usize = 100;
 /// Most rules of the network policy of an interface, and most ports, origins and exceptions of a rule: as in an
 /// `AdminNetworkPolicy` of Kubernetes (sigs.k8s.io/network-policy-api), since a plain `NetworkPolicy` has no bound. Whoever
 /// enforces them compares packets with each.

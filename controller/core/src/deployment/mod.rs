@@ -1,10 +1,12 @@
 //! `deployment`: a WorkloadDeployment becomes ordered Instances in its cell.
 //!
 //! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a reconcile.
-//! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
+//! - The spec of an Instance that exists is never rewritten, but for its gates `Network` and `ReferencedData`, and an equal
+//!   template's hash.
 //! - Nothing here needs another plane: a cell runs what it received while everything above it is unreachable.
 
 mod autoscaler;
+mod data;
 mod networks;
 mod progress;
 mod rollout;
@@ -30,6 +32,7 @@ use crate::rejection::{self, Rejection};
 use crate::remote::NAME_CONFLICT_RETRY;
 use crate::sizing;
 use crate::slots;
+pub use data::{MOST as MOST_DATA, Presence, ReferencedData, awaits_data, data_to_read, judge as judge_data};
 pub use networks::{Networks, binding_name, binding_prefix};
 pub(crate) use networks::{is_without_network, missing};
 pub use progress::{
@@ -56,6 +59,8 @@ pub struct Observation<'a> {
     pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
+    /// What the cell has of the ConfigMaps and Secrets of its template, while [`awaits_data`].
+    pub data: &'a ReferencedData,
     /// The HorizontalPodAutoscaler of its name.
     pub autoscaler: Observed<Option<&'a Object>>,
     /// What the cell's server refused of the last reconcile.
@@ -161,9 +166,7 @@ impl<'a> Reconcile<'a> {
         let networks_are_there = networks.as_ref().is_none_or(|networks| networks.ready);
         let sorted = Instances::sort(deployment, &template, &self.ours);
         self.heal(&sorted, &template);
-        if networks_are_there {
-            self.open_gates();
-        }
+        self.open_gates(networks_are_there, &template);
         let held = self.roll(&sorted, &template, networks.as_ref());
         let held = held.or_else(|| networks.as_ref()?.held.clone());
         self.autoscaling = autoscaler::settle(deployment, self.seen.autoscaler, self.seen.rejected, &mut self.plan);
@@ -312,10 +315,18 @@ impl<'a> Reconcile<'a> {
         }
     }
 
-    fn open_gates(&mut self) {
+    fn open_gates(&mut self, networks_are_there: bool, template: &Template<'_>) {
         for instance in self.ours.iter().filter(|one| !one.deleting()) {
-            let open = edit::without_gate(&Plane::Cell, instance, gates::NETWORK);
+            let mut opened: Vec<&str> = networks_are_there.then_some(gates::NETWORK).into_iter().collect();
+            if let Some(hash) = data::lets_go(self.seen.data, template, instance) {
+                self.plan.actions.extend(data::note(instance, hash).map(Action::Patch));
+                opened.push(gates::REFERENCED_DATA);
+            }
+            let open = edit::without_gates(&Plane::Cell, instance, &opened);
             self.plan.actions.extend(open.map(Action::Patch));
+        }
+        if let Some(delay) = data::next_look(self.deployment, self.seen.data, &self.ours, self.seen.now) {
+            self.plan.requeue_within(delay);
         }
     }
 

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::names::is_label_value;
 use crate::object::{Fields, Object};
+use crate::references;
 use crate::reserved::{self, Place};
 use crate::slots;
 use crate::workload::owner;
@@ -127,7 +128,13 @@ impl<'a> Template<'a> {
     /// The Instance of a slot, as it is created. Its labels are its own, not shared with the template. `waits`: its networks
     /// are not there yet.
     pub(super) fn instance(&self, ordinal: i64, location: Option<&Value>, waits: bool) -> Object {
-        let gates: Vec<Value> = [waits.then_some(gates::NETWORK), Some(gates::QUOTA)]
+        let names_data = !references::data(self.deployment).is_empty();
+        let gates = [
+            waits.then_some(gates::NETWORK),
+            Some(gates::QUOTA),
+            names_data.then_some(gates::REFERENCED_DATA),
+        ];
+        let gates: Vec<Value> = gates
             .into_iter()
             .flatten()
             .map(|name| json!({ "name": name }))

@@ -147,13 +147,13 @@ fn a_gate_is_removed_alone_and_without_gates_nothing_changes() {
         (json!("Quota"), None),
     ] {
         let before = gated(gates.clone());
-        let patch = without_gate(&Plane::Cell, &before, "Quota");
+        let patch = without_gates(&Plane::Cell, &before, &["Quota"]);
         let after = patch.map(|patch| object(applied(&before, &patch)));
         let found = after
             .as_ref()
             .map(|after| after.data.pointer("/spec/controller/schedulingGates").unwrap());
         assert_eq!(found, left.as_ref(), "{gates}");
-        assert!(after.is_none_or(|after| without_gate(&Plane::Cell, &after, "Quota").is_none()));
+        assert!(after.is_none_or(|after| without_gates(&Plane::Cell, &after, &["Quota"]).is_none()));
     }
     for spec in [
         json!(null),
@@ -162,14 +162,34 @@ fn a_gate_is_removed_alone_and_without_gates_nothing_changes() {
         json!({ "controller": [] }),
     ] {
         let bare = object(json!({ "metadata": { "name": "a", "uid": "u" }, "spec": spec }));
-        assert_eq!(without_gate(&Plane::Cell, &bare, "Quota"), None);
+        assert_eq!(without_gates(&Plane::Cell, &bare, &["Quota"]), None);
+    }
+}
+
+#[test]
+fn several_gates_go_at_once_in_whatever_order_they_are() {
+    for gates in [["A", "B", "C"], ["C", "B", "A"], ["B", "A", "C"]] {
+        let all: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
+        let before = gated(json!(all));
+        let patch = without_gates(&Plane::Cell, &before, &["A", "C"]).unwrap();
+        let after = object(applied(&before, &patch));
+        assert_eq!(
+            after.items("/spec/controller/schedulingGates"),
+            [json!({ "name": "B" })]
+        );
+        assert_eq!(without_gates(&Plane::Cell, &after, &[]), None);
     }
 }
 
 #[test]
 fn a_gate_is_taken_from_an_object_whose_status_moved_and_from_no_other() {
     let gate = |name: &str| json!({ "name": name });
-    let patch = without_gate(&Plane::Cell, &gated(json!([gate("Network"), gate("Quota")])), "Quota").unwrap();
+    let patch = without_gates(
+        &Plane::Cell,
+        &gated(json!([gate("Network"), gate("Quota")])),
+        &["Quota"],
+    )
+    .unwrap();
     let send = |uid: &str, gates: Value| {
         let mut now = json!({ "metadata": { "name": "a", "uid": uid, "resourceVersion": "9" },
             "spec": { "controller": { "schedulingGates": gates } } });
@@ -190,7 +210,7 @@ fn finalizers_go_together_and_only_as_they_were_seen() {
     let strip = |object: &Object| {
         Edit::by_value(&Plane::Cell, kind::INSTANCE, object)
             .without_finalizers(&["a", "c", "d"])
-            .without_gate("Quota")
+            .without_gates(&["Quota"])
             .patch()
     };
     let patch = strip(&before).unwrap();

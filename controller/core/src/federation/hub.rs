@@ -152,12 +152,11 @@ impl<'a> Reconcile<'a> {
                 .map(|(key, value)| (key.to_owned(), value))
                 .into(),
         );
-        object.metadata.annotations = Some(
-            self.stamps()
-                .map(|(key, value)| (key.to_owned(), value))
-                .into_iter()
-                .collect(),
-        );
+        let expected = self
+            .expected_data(None)
+            .map(|value| (annotations::EXPECTED_REFERENCED_DATA, value.to_owned()));
+        let stamps = self.stamps().into_iter().chain(expected);
+        object.metadata.annotations = Some(stamps.map(|(key, value)| (key.to_owned(), value)).collect());
         let create = Action::create(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object);
         self.plan.actions.push(create);
     }
@@ -184,7 +183,22 @@ impl<'a> Reconcile<'a> {
         for (key, value) in self.stamps() {
             edit = edit.annotation(key, Some(&value));
         }
-        edit
+        let expected = self.expected_data(Some(existing));
+        if expected != existing.annotation(annotations::EXPECTED_REFERENCED_DATA) {
+            edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, None);
+        }
+        edit.annotation(annotations::EXPECTED_REFERENCED_DATA, expected)
+    }
+
+    /// What its city is to have of ConfigMaps and Secrets, as far as it is known of this generation; `None` where it names none.
+    fn expected_data<'o>(&self, existing: Option<&'o Object>) -> Option<&'o str> {
+        if !self.seen.carries_data || references::data(self.seen.deployment).is_empty() {
+            return None;
+        }
+        let [_, (key, generation)] = self.stamps();
+        let existing = existing.filter(|one| one.annotation(key) == Some(&generation));
+        let known = existing.and_then(|one| one.annotation(annotations::EXPECTED_REFERENCED_DATA));
+        Some(known.unwrap_or(annotations::DATA_PENDING))
     }
 
     fn stamps(&self) -> [(&'static str, String); 2] {

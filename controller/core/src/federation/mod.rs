@@ -7,6 +7,7 @@
 //! - One that no Workload asks for is carried only to a city that the project has a usable LocationBinding of. Without
 //!   one, running workloads are unaffected, and may become fewer.
 //! - A reference to an object of the own namespace loses that namespace, which has another name on the hub.
+//! - With each generation it has to be found out again what a city is to have of ConfigMaps and Secrets ([`crate::data_copy`]).
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
 //! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
@@ -25,7 +26,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{messages, reasons};
-use popcell_api::{finalizers, kind, labels};
+use popcell_api::{annotations, finalizers, kind, labels};
 use serde_json::Value;
 
 use crate::bindings::usable_cities;
@@ -61,6 +62,8 @@ pub struct Observation<'a> {
     pub namespace: Observed<Option<&'a Object>>,
     /// What the hub holds of it.
     pub hub: Observed<Hub<'a>>,
+    /// Whether ConfigMaps and Secrets are carried ([`crate::data_copy`]).
+    pub carries_data: bool,
     /// What the hub's server made of earlier writes.
     pub spec_echoes: &'a dyn ExplainSpec,
     /// What it, or the project's, refused of the last reconcile.
@@ -230,6 +233,13 @@ impl<'a> Reconcile<'a> {
                 let message = messages::held_on_the_hub(held.kind.kind, &held.name);
                 let reason = reasons::NAME_CONFLICT;
                 Some(mirror::stopped(deployment, status, reason, &message, self.seen.now))
+            }
+            None => status,
+        };
+        let status = match made.and_then(|made| made.annotation(annotations::REFERENCED_DATA_ERROR)) {
+            Some(message) => {
+                let reason = reasons::REFERENCED_DATA_NOT_READY;
+                Some(mirror::stopped(deployment, status, reason, message, self.seen.now))
             }
             None => status,
         };

@@ -12,6 +12,8 @@ pub enum Actor {
     Workload,
     /// The reconcilers `federation` and `policy`, on the hub.
     Federation,
+    /// The reconciler `data-copy`, on the hub.
+    Data,
     /// The reconciler `deployment`, in the cell.
     Deployment,
     /// The reconciler `instance-claim`, in the cell.
@@ -28,6 +30,7 @@ impl Actor {
         match self {
             Self::Workload => "`workload`",
             Self::Federation => "`federation` and `policy`",
+            Self::Data => "`data-copy`",
             Self::Deployment => "`deployment`",
             Self::Claim => "`instance-claim`",
             Self::Provider => "the provider",
@@ -49,7 +52,7 @@ pub enum Handling {
     Written(&'static str),
 }
 
-use Actor::{Claim, Deployment, Federation, MachineProvider, Provider, Workload};
+use Actor::{Claim, Data, Deployment, Federation, MachineProvider, Provider, Workload};
 use Handling::{Done, Refused, Warned, Written};
 
 type Row = (&'static str, Handling);
@@ -59,8 +62,8 @@ const OF_THE_CELL: &str = "the cell sets it on each Instance, whatever it is her
 const TO_AUTOSCALER: &str =
     "the HorizontalPodAutoscaler of the cell, which asks for Instances between minReplicas and maxReplicas";
 const NO_SUM: &str = "an autoscaler takes no sum: use averageValue or averageUtilization";
-const NO_CONFIG_MAP: &str = "popcell carries no ConfigMap to cells: it must be in the namespace of the cell";
-const NO_SECRET: &str = "popcell carries no Secret to cells: it must be in the namespace of the cell";
+const CONFIG_MAP: &str = "of the Workload's namespace, carried to its cities; a change rolls nothing";
+const SECRET: &str = "of the Workload's namespace, carried to its cities; a change rolls nothing";
 const ON_INSTANCES: &str = "each Instance gets it; a change rolls the Instances";
 
 const TEMPLATE: &[Row] = &[
@@ -97,8 +100,16 @@ const TEMPLATE: &[Row] = &[
         Done(Provider, "environment of the container"),
     ),
     (
-        "spec.runtime.sandbox.containers[].env[].valueFrom.configMapKeyRef",
-        Warned(NO_CONFIG_MAP),
+        "spec.runtime.sandbox.containers[].env[].valueFrom.configMapKeyRef.key",
+        Done(Provider, "one value of it"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.configMapKeyRef.name",
+        Done(Data, CONFIG_MAP),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.configMapKeyRef.optional",
+        Done(Provider, "without it, when it is not there"),
     ),
     (
         "spec.runtime.sandbox.containers[].env[].valueFrom.fieldRef.apiVersion",
@@ -125,8 +136,16 @@ const TEMPLATE: &[Row] = &[
         Done(Provider, "an amount of what runs in the cell"),
     ),
     (
-        "spec.runtime.sandbox.containers[].env[].valueFrom.secretKeyRef",
-        Warned(NO_SECRET),
+        "spec.runtime.sandbox.containers[].env[].valueFrom.secretKeyRef.key",
+        Done(Provider, "one value of it"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.secretKeyRef.name",
+        Done(Data, SECRET),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].env[].valueFrom.secretKeyRef.optional",
+        Done(Provider, "without it, when it is not there"),
     ),
     (
         "spec.runtime.sandbox.containers[].image",
@@ -157,7 +176,7 @@ const TEMPLATE: &[Row] = &[
         "spec.runtime.sandbox.containers[].volumeAttachments[].name",
         Done(Provider, "a volume of the template"),
     ),
-    ("spec.runtime.sandbox.imagePullSecrets", Warned(NO_SECRET)),
+    ("spec.runtime.sandbox.imagePullSecrets[].name", Done(Data, SECRET)),
     (
         "spec.runtime.virtualMachine.ports[].name",
         Done(MachineProvider, "a port of the machine"),
@@ -178,8 +197,16 @@ const TEMPLATE: &[Row] = &[
         "spec.runtime.virtualMachine.volumeAttachments[].name",
         Done(MachineProvider, "a volume of the template; it boots from the first"),
     ),
-    ("spec.volumes[].configMap", Warned(NO_CONFIG_MAP)),
+    (
+        "spec.volumes[].configMap.defaultMode",
+        Done(Provider, "permissions of its files"),
+    ),
     ("spec.volumes[].configMap.items", Refused(NOT_IMPLEMENTED)),
+    ("spec.volumes[].configMap.name", Done(Data, CONFIG_MAP)),
+    (
+        "spec.volumes[].configMap.optional",
+        Done(Provider, "without it, when it is not there"),
+    ),
     (
         "spec.volumes[].disk.deviceName",
         Done(Provider, "`persistent-disk-<index>` by default"),
@@ -213,8 +240,16 @@ const TEMPLATE: &[Row] = &[
         Done(Provider, "`pd-standard`, which is the only one"),
     ),
     ("spec.volumes[].name", Done(Provider, "what attachments name")),
-    ("spec.volumes[].secret", Warned(NO_SECRET)),
+    (
+        "spec.volumes[].secret.defaultMode",
+        Done(Provider, "permissions of its files"),
+    ),
     ("spec.volumes[].secret.items", Refused(NOT_IMPLEMENTED)),
+    (
+        "spec.volumes[].secret.optional",
+        Done(Provider, "without it, when it is not there"),
+    ),
+    ("spec.volumes[].secret.secretName", Done(Data, SECRET)),
 ];
 
 const SCALE: &[Row] = &[

@@ -54,6 +54,8 @@ pub struct Observation<'a> {
     pub own_namespace_only: bool,
     /// Whether the cell does not serve the kinds of networks.
     pub lacks_networks: bool,
+    /// Why Instances of its WorkloadDeployment wait for ConfigMaps and Secrets; `None` within = they do not.
+    pub data: Observed<Option<&'a str>>,
     /// What is known of its quota.
     pub quota: Quota<'a>,
     /// Whether the server rejected it when its gates were removed last.
@@ -81,7 +83,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
             draft.set(condition);
         }
         if verdict.opens {
-            edit = edit.without_gate(gates::QUOTA);
+            edit = edit.without_gates(&[gates::QUOTA]);
             // What the server rejects stays, and is what is to be said.
             held_by.retain(|gate| *gate != gates::QUOTA || seen.gates_rejected);
         }
@@ -116,7 +118,8 @@ fn gates_of(instance: &Object) -> Vec<&str> {
         .collect()
 }
 
-fn has_gate(instance: &Object, gate: &str) -> bool {
+/// Whether an Instance has a scheduling gate.
+pub fn has_gate(instance: &Object, gate: &str) -> bool {
     gates_of(instance).contains(&gate)
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use popcell_api::conditions::{self as types, messages, reasons};
-use popcell_api::gates::NETWORK;
+use popcell_api::gates::{NETWORK, REFERENCED_DATA};
 use serde_json::Value;
 
 use super::Observation;
@@ -11,6 +11,7 @@ use super::draft::{Draft, is_reason};
 use crate::conditions::{self, Condition, priority, text};
 use crate::deployment::{binding_name, is_without_network, missing};
 use crate::object::{Fields, Object};
+use crate::observed::Observed;
 
 /// Conditions that say nothing about why an Instance is not programmed.
 const NOT_A_CAUSE: [&str; 4] = [
@@ -28,7 +29,7 @@ pub(super) fn settle(seen: &Observation<'_>, gates: &[&str], draft: &mut Draft<'
     overlay(draft, denied.as_deref());
     let ready = match gates {
         [] => of_provider(draft),
-        gates => gated(seen, gates, denied),
+        gates => gated(seen, gates, denied, draft),
     };
     draft.set(&ready);
 }
@@ -49,21 +50,38 @@ fn overlay(draft: &mut Draft<'_>, denied: Option<&str>) {
     }
 }
 
-/// A failed network comes before one that is not there, that before quota, and that before the gates themselves.
-fn gated(seen: &Observation<'_>, gates: &[&str], denied: Option<String>) -> Condition {
+/// A failed network comes before one that is not there, that before data that are not, these before quota, and that before the
+/// gates themselves: what only an edit by the user ends is said before what may be granted at any time.
+fn gated(seen: &Observation<'_>, gates: &[&str], denied: Option<String>, draft: &Draft<'_>) -> Condition {
     let not_ready = |reason, message| Condition::new(types::READY, false, reason, message);
     let network = failed_network(seen).map(|message| not_ready(reasons::NETWORK_FAILED_TO_CREATE, message));
     let missing = || {
         let message = missing_network(seen).filter(|_| gates.contains(&NETWORK))?;
         Some(not_ready(reasons::NETWORK_NOT_FOUND, message))
     };
+    let data = || {
+        let message = missing_data(seen, draft).filter(|_| gates.contains(&REFERENCED_DATA))?;
+        Some(not_ready(reasons::REFERENCED_DATA_NOT_READY, message))
+    };
     let quota = || denied.map(|message| not_ready(reasons::PENDING_QUOTA, message));
-    network.or_else(missing).or_else(quota).unwrap_or_else(|| {
+    let found = network.or_else(missing).or_else(data).or_else(quota);
+    found.unwrap_or_else(|| {
         not_ready(
             reasons::SCHEDULING_GATES_PRESENT,
             messages::scheduling_gates_present(gates),
         )
     })
+}
+
+/// Why the city has not the ConfigMaps and Secrets of the Instance; what was said of it while it is not known anew.
+fn missing_data(seen: &Observation<'_>, draft: &Draft<'_>) -> Option<String> {
+    match seen.data {
+        Observed::Known(message) => message.map(str::to_owned),
+        Observed::Unknown => {
+            let said = draft.reason_of(types::READY) == reasons::REFERENCED_DATA_NOT_READY;
+            said.then(|| draft.message_of(types::READY).to_owned())
+        }
+    }
 }
 
 /// The message of the first interface whose network the site could not make.

@@ -78,6 +78,7 @@ fn seen<'a>(instance: &'a Object, quota: Quota<'a>) -> Observation<'a> {
         bindings: Observed::Unknown,
         own_namespace_only: true,
         lacks_networks: false,
+        data: Observed::Unknown,
         quota,
         gates_rejected: false,
         no_budget_grace: Duration::ZERO,

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use popcell_api::kind::{LOCATION_BINDING, WORKLOAD};
 use popcell_client::{ConnectError, Transport};
-use popcell_core::admission::{self, NetworkUse};
+use popcell_core::admission::{self, ObjectUse};
 use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
 use serde::Deserialize;
@@ -126,13 +126,13 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Whether the user may use each of the networks, in their order.
-    pub(super) async fn accesses(&self, user: &Value, networks: &[NetworkUse]) -> Vec<Result<bool, AskError>> {
-        join_all(networks.iter().map(|network| self.access(user, network))).await
+    /// Whether the user may use each of these objects, in their order.
+    pub(super) async fn accesses(&self, user: &Value, objects: &[ObjectUse]) -> Vec<Result<bool, AskError>> {
+        join_all(objects.iter().map(|object| self.access(user, object))).await
     }
 
-    async fn access(&self, user: &Value, network: &NetworkUse) -> Result<bool, AskError> {
-        let body = admission::access_review(user, network).to_string().into_bytes();
+    async fn access(&self, user: &Value, object: &ObjectUse) -> Result<bool, AskError> {
+        let body = admission::access_review(user, object).to_string().into_bytes();
         let request = Request::post(ACCESS_REVIEWS).header("content-type", "application/json");
         let review: Review = self.ask(request, body, REVIEW).await?;
         Ok(review.status.allowed)

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use futures::future::join;
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_core::admission::{
-    Fault, FieldError, NetworkUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
-    is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment, warnings,
+    Fault, FieldError, ObjectUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
+    is_spec_reviewed, project_of, too_many_uses, uses_to_review, validate, validate_deployment, warnings,
 };
 use popcell_core::bindings::usable_cities;
 use popcell_core::limits::{Excess, lookups};
@@ -111,8 +111,8 @@ impl Changed {
         is_dns_subdomain(name).then_some(name)
     }
 
-    fn networks(&self) -> Vec<NetworkUse> {
-        networks_to_review(self.old.as_ref(), &self.new, self.workload.as_ref())
+    fn uses(&self) -> Vec<ObjectUse> {
+        uses_to_review(self.old.as_ref(), &self.new, self.workload.as_ref())
     }
 
     /// Whether a city is named that needs a binding: only then bindings matter.
@@ -227,7 +227,7 @@ impl Admission {
         changed: &mut Changed,
         by: Instant,
     ) -> Result<Vec<FieldError>, Refusal> {
-        let asks = || changed.claims().is_some() || changed.adds_city() || !changed.networks().is_empty();
+        let asks = || changed.claims().is_some() || changed.adds_city() || !changed.uses().is_empty();
         if !changed.is_spec_reviewed() || !asks() {
             return Ok(changed.checked(None));
         }
@@ -248,19 +248,19 @@ impl Admission {
                 Err(error) => return Ok(vec![unread_workload(&name, error)]),
             }
         }
-        let (networks, adds_city) = (changed.networks(), changed.adds_city());
+        let (named, adds_city) = (changed.uses(), changed.adds_city());
         changed.rest();
-        if let Some(fault) = too_many_networks(&networks) {
+        if let Some(fault) = too_many_uses(&named) {
             return Ok(vec![fault]);
         }
         let bindings = async { if adds_city { Some(asker.bindings().await) } else { None } };
-        let (bindings, accesses) = join(bindings, asker.accesses(user, &networks)).await;
+        let (bindings, accesses) = join(bindings, asker.accesses(user, &named)).await;
         let mut faults = changed.checked(bindings);
         faults.extend(
-            networks
+            named
                 .iter()
                 .zip(accesses)
-                .filter_map(|(network, access)| denied(network, access)),
+                .filter_map(|(object, access)| denied(object, access)),
         );
         Ok(faults)
     }
@@ -273,14 +273,11 @@ fn unread_workload(name: &str, error: AskError) -> FieldError {
     }
 }
 
-fn denied(network: &NetworkUse, access: Result<bool, AskError>) -> Option<FieldError> {
+fn denied(object: &ObjectUse, access: Result<bool, AskError>) -> Option<FieldError> {
     match access {
         Ok(true) => None,
-        Ok(false) => Some(access_denied(network)),
-        Err(error) => {
-            let what = format!("failed to review access to network \"{}\": {error}", network.name);
-            Some(access_failed(network, &what))
-        }
+        Ok(false) => Some(access_denied(object)),
+        Err(error) => Some(access_failed(object, &error.to_string())),
     }
 }
 

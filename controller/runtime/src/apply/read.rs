@@ -1,7 +1,8 @@
 //! Live reads, and what they must confirm right before a delete is sent
 //! (docs/decisions/22-proofs-and-deletion-guard.md): through the circuit breakers and under the deadlines of all requests.
 
-use popcell_api::kind::{Kind, PROJECT};
+use http::Request;
+use popcell_api::kind::{Kind, PROJECT, Scope};
 use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_client::{LiveReads, Unproven, prove, serves_group, serves_resource};
 use popcell_core::object::{Fields, List, Listed, Object};
@@ -9,6 +10,7 @@ use popcell_core::plan::{CONFIG_MAP, Plane, Proof, Target};
 use serde_json::Value;
 use tracing::debug;
 
+use super::answer::Text;
 use super::server::Server;
 use super::{Applier, ProjectAnswer, request};
 use crate::memory::Access;
@@ -17,13 +19,32 @@ use crate::refusal::{ApplyError, Refusal};
 /// What tells contents of requests apart, where there is only one.
 const SAME: u64 = 0;
 
+/// What a server answers with who asks.
+const SELF_SUBJECT_REVIEW: Kind = Kind::of(
+    "authentication.k8s.io",
+    "v1",
+    "SelfSubjectReview",
+    "selfsubjectreviews",
+    Scope::Cluster,
+);
+
 impl Applier {
     /// An object as it is now; `None` = NotFound.
     ///
     /// # Errors
     /// The server is unreachable, or refuses.
     pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        self.get(&self.server(&target.plane)?, target).await
+        self.get(&self.server(&target.plane)?, target, request::get(target))
+            .await
+    }
+
+    /// The same without what the object holds: that is not sent.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses.
+    pub async fn read_metadata(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
+        self.get(&self.server(&target.plane)?, target, request::get_metadata(target))
+            .await
     }
 
     /// An object as it is now, also for a replica that does not lead: this is not for a reconcile.
@@ -33,12 +54,17 @@ impl Applier {
     pub async fn look(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
         let mut server = self.server(&target.plane)?;
         server.is_for_all = true;
-        self.get(&server, target).await
+        self.get(&server, target, request::get(target)).await
     }
 
-    async fn get(&self, server: &Server, target: &Target) -> Result<Option<Object>, ApplyError> {
+    async fn get(
+        &self,
+        server: &Server,
+        target: &Target,
+        request: Result<Request<Vec<u8>>, Refusal>,
+    ) -> Result<Option<Object>, ApplyError> {
         let asked = (target, Access::Get);
-        match self.attempt(server, asked, SAME, request::get(target)).await {
+        match self.attempt(server, asked, SAME, request).await {
             Ok(text) => match Object::read(text.get()) {
                 Ok(object) => Ok(Some(object)),
                 Err(error) => Err(unreadable(asked, error.to_string())),
@@ -69,12 +95,35 @@ impl Applier {
         let (server, asked) = (self.server(plane)?, (&target, Access::List));
         let request = request::list(&target, selector);
         let list = self.attempt(&server, asked, SAME, request).await?;
-        let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable(asked, "it is no list".to_owned()))?;
-        let listed = Listed::from(list);
-        for one in &listed.unreadable {
-            debug!(%plane, kind = kind.kind, namespace = one.namespace, name = one.name, why = one.why, "an object of a list cannot be read");
-        }
-        Ok(listed)
+        listed(&list, asked)
+    }
+
+    /// The objects of a kind in a namespace, read live without anything but their metadata. It waits for nothing that the
+    /// namespace refused before: who asks may have been given the right a moment ago.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses.
+    pub async fn list_metadata(&self, plane: &Plane, kind: Kind, namespace: &str) -> Result<Listed, ApplyError> {
+        let target = Target::namespaced(plane, kind, namespace, "");
+        let (server, asked) = (self.server(plane)?, (&target, Access::List));
+        let request = request::list_metadata(&target);
+        listed(&self.send(&server, &target, Access::List, request).await?, asked)
+    }
+
+    /// The user that a server takes this process for.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses, or does not say.
+    pub async fn user(&self, plane: &Plane) -> Result<String, ApplyError> {
+        let target = Target::cluster(plane, SELF_SUBJECT_REVIEW, "");
+        let (server, asked) = (self.server(plane)?, (&target, Access::Get));
+        let answer = self
+            .send(&server, &target, Access::Get, request::self_subject_review())
+            .await?;
+        let answer: Value = serde_json::from_str(answer.get()).unwrap_or_default();
+        let user = answer.pointer("/status/userInfo/username").and_then(Value::as_str);
+        user.map(str::to_owned)
+            .ok_or_else(|| unreadable(asked, "it names no user".to_owned()))
     }
 
     /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it
@@ -117,7 +166,7 @@ impl Applier {
         let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
         target.kind = *kind;
         let server = self.server(&Plane::Discovery)?;
-        let found = self.get(&server, &target).await?;
+        let found = self.get(&server, &target, request::get(&target)).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
     }
 
@@ -165,6 +214,15 @@ impl Applier {
     pub fn namespace(&self) -> &str {
         &self.options.namespace
     }
+}
+
+fn listed(list: &Text, asked: (&Target, Access)) -> Result<Listed, ApplyError> {
+    let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable(asked, "it is no list".to_owned()))?;
+    let (listed, Target { plane, kind, .. }) = (Listed::from(list), asked.0);
+    for one in &listed.unreadable {
+        debug!(%plane, kind = kind.kind, namespace = one.namespace, name = one.name, why = one.why, "an object of a list cannot be read");
+    }
+    Ok(listed)
 }
 
 impl LiveReads for Applier {

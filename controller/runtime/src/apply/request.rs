@@ -14,7 +14,7 @@ use kube::{Client, Error, Resource};
 use popcell_api::kind::Kind;
 use popcell_core::object::Object;
 use popcell_core::plan::{Delete, Patch, Target};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::answer::Text;
@@ -46,12 +46,33 @@ pub(super) fn get(target: &Target) -> Result<Request<Vec<u8>>, Refusal> {
     made(url(target).get(&target.name, &kube::api::GetParams::default()))
 }
 
+/// Of an object its metadata: what it holds does not leave the server.
+pub(super) fn get_metadata(target: &Target) -> Result<Request<Vec<u8>>, Refusal> {
+    made(url(target).get_metadata(&target.name, &kube::api::GetParams::default()))
+}
+
 pub(super) fn list(target: &Target, selector: &str) -> Result<Request<Vec<u8>>, Refusal> {
     let mut params = ListParams::default();
     if !selector.is_empty() {
         params = params.labels(selector);
     }
     made(url(target).list(&params))
+}
+
+/// The same without anything but the metadata of the objects.
+pub(super) fn list_metadata(target: &Target) -> Result<Request<Vec<u8>>, Refusal> {
+    made(url(target).list_metadata(&ListParams::default()))
+}
+
+/// Who the server takes us for.
+pub(super) fn self_subject_review() -> Result<Request<Vec<u8>>, Refusal> {
+    let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    made(
+        request
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes()),
+    )
 }
 
 /// What a group and version serves, or, without them, which there are.
@@ -204,6 +225,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_a_secret_holds_is_not_asked_for() {
+        let target = Target::namespaced(&Plane::Cell, popcell_core::plan::SECRET, "ns-1", "key");
+        let request = get_metadata(&target).unwrap();
+        assert_eq!(request.uri(), "/api/v1/namespaces/ns-1/secrets/key");
+        let accepted = request.headers()[http::header::ACCEPT].to_str().unwrap();
+        let only = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        assert!(accepted.split(',').all(|one| one.trim() == only), "{accepted}");
+    }
 
     #[test]
     fn a_status_is_distinguished_by_what_it_says_and_not_by_when() {

@@ -34,6 +34,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How many Instances a namespace on the hub may have; 0 = any number.
     pub hub_instances: u32,
+    /// Whether ConfigMaps and Secrets that templates name are carried to the cells.
+    pub referenced_data: bool,
     /// How long nothing of a cell is released after its Cluster was found to be absent.
     pub cell_grace: Duration,
     /// Whether Instances of a cell wait for their networks.
@@ -195,6 +197,7 @@ impl Settings {
             limits: flags.limits(),
             // No project whose objects are all carried has more Instances.
             hub_instances: flags.hub_instances_per_namespace.unwrap_or(flags.max_project_objects),
+            referenced_data: flags.referenced_data,
             cell_grace: flags.cell_grace,
             networking: flags.networking,
             workers: Workers {

@@ -175,6 +175,8 @@ impl Fixture {
             cell_grace: Duration::from_hours(1),
             reclaim_orphans,
             hub_instances: 20_000,
+            carries_data: true,
+            object_bytes: 256 * 1024,
         };
         let context = Arc::new(Context::new(planes, applier, Arc::new(Blind), rules, listed));
         event_router.listen(&context);

@@ -59,6 +59,13 @@ impl LiveReads {
         self.unreadable.insert(address(target));
     }
 
+    /// Forgets what was read of a kind on a plane: what is read anew may not be there any more.
+    pub fn forget(&mut self, plane: &Plane, kind: Kind) {
+        let is_other = |(one, name, ..): &Address| one != plane || *name != kind.kind;
+        self.read.retain(|address, _| is_other(address));
+        self.unreadable.retain(is_other);
+    }
+
     fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<&Option<Arc<Object>>> {
         self.read
             .get(&(plane.clone(), kind.kind, namespace.to_owned(), name.to_owned()))

@@ -5,6 +5,7 @@
 //! elsewhere: which versions it has reached, and that these went back.
 
 mod circuit;
+mod data_waits;
 mod namespace_breakers;
 mod note_gauges;
 mod pending_deletes;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use popcell_api::kind::{INSTANCE, Kind};
+use popcell_api::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Plane, Target};
@@ -26,6 +27,7 @@ use popcell_core::spec_echoes::SpecEchoes;
 #[cfg(test)]
 pub(crate) use circuit::FAILURES;
 pub(crate) use circuit::{Admission, Circuit, PROBE};
+pub use data_waits::DataWaits;
 #[cfg(test)]
 pub(crate) use namespace_breakers::{AGAIN, REFUSED};
 pub(crate) use namespace_breakers::{Access, Attempt, BreakerKey, NamespaceBreakers};
@@ -63,6 +65,8 @@ pub struct Memory {
     pub rejections: Rejections,
     /// What the last reconcile of each key noted.
     pub note_gauges: NoteGauges,
+    /// Why Instances of a cell wait for ConfigMaps and Secrets.
+    pub data_waits: DataWaits,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// Differences that make the deletion guard hold.
@@ -118,6 +122,10 @@ impl Memory {
         lock(&self.rejected_statuses).forget(target);
         lock(&self.projections).remove(&address(target));
         self.sent.forget(target);
+        if target.kind == WORKLOAD_DEPLOYMENT {
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            self.data_waits.forget(namespace, &target.name);
+        }
     }
 
     /// A kind is not watched any more: no event would report when its objects go.

@@ -1,5 +1,6 @@
 //! `deployment`: see [`popcell_core::deployment`].
 
+mod data;
 mod networks;
 
 use std::collections::BTreeMap;
@@ -7,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
-use popcell_api::labels;
+use popcell_api::{gates, labels};
 use popcell_core::deployment::{self, Networks, PROGRESS};
+use popcell_core::instance::has_gate;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, Plan, Plane};
@@ -24,7 +26,7 @@ use crate::cell::{INSTANCE_CLAIM_RECONCILER, INSTANCE_RECONCILER};
 use crate::context::Context;
 use crate::planes::{Change, SINGLE};
 use crate::queue::{Key, RateLimit, Urgency};
-use crate::reconcile::{Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 use crate::sync::lock;
 
 /// Name of the reconciler.
@@ -111,6 +113,13 @@ impl Reconciler for Deployment {
         Some(RateLimit::OF_MANY_OBJECTS)
     }
 
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
+        Box::pin(async move {
+            data::read(context, live, key).await;
+            Ok(())
+        })
+    }
+
     fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
         let deployment = snapshot
@@ -145,6 +154,7 @@ impl Reconciler for Deployment {
                 subnets: subnets.as_ref().map(Vec::as_slice),
                 own_namespace_only: !self.single,
             }),
+            data: &data::judge(snapshot, &deployment, &instances),
             autoscaler: autoscaler.as_ref().map(Option::as_deref),
             rejected: &rejected,
             elsewhere: elsewhere.as_ref(),
@@ -206,13 +216,14 @@ impl Reconciler for Deployment {
         }
     }
 
-    /// What is on its way is counted once for several steps.
+    /// What is on its way is counted once for several steps; what is to be read for a new Instance is read at once.
     fn urgency(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Urgency {
         match change {
             Change::Applied { before, now }
                 if *plane == Plane::Cell
                     && kind == kind::INSTANCE
                     && slots::deployment_of(now.name()).is_some()
+                    && !(before.is_none() && has_gate(now, gates::REFERENCED_DATA))
                     && deployment::is_on_its_way(before.as_deref(), now) =>
             {
                 // One that another client has made holds the name of a slot.

@@ -14,6 +14,7 @@ use popcell_core::references::{self, CARRIED, Reference};
 use popcell_core::rejection::Rejection;
 use popcell_core::{bindings, derived, identity, names, reference_copy, slots};
 
+use super::data_copy::DATA_COPY_RECONCILER;
 use super::policy::POLICY_RECONCILER;
 use super::projection::PROJECTION_RECONCILER;
 use super::reference_copy::REFERENCE_COPY_RECONCILER;
@@ -179,6 +180,7 @@ impl Reconciler for Federation {
                     binding: holding.binding.as_deref(),
                     held: holding.held.as_ref(),
                 }),
+                carries_data: snapshot.context.rules.carries_data,
                 spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
                 elsewhere: elsewhere.as_ref(),
@@ -251,6 +253,15 @@ fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object
         let first = rejections.first_of(REFERENCE_COPY_RECONCILER, &hub_namespace, "", is_needed);
         first.map(|(_, rejection)| rejection)
     };
+    let of_data = || {
+        let is_named = !references::data(deployment).is_empty();
+        let of_namespace = || {
+            hub.rejections
+                .of(DATA_COPY_RECONCILER, &hub_namespaces::key(&hub_namespace))
+        };
+        is_named.then(of_namespace)?.into_iter().next()
+    };
+    let of_reference = || of_reference().or_else(of_data);
     of_policy.into_iter().next().or_else(of_reference).or_else(|| {
         let of_it = |name: &str| slots::deployment_of(name) == Some(deployment.name());
         let prefix = slots::prefix(deployment.name());
@@ -280,14 +291,23 @@ pub(super) fn users_of_reference(context: &Context, hub_namespace: &str, key: &s
     users.into_iter().map(|user| (FEDERATION_RECONCILER, user)).collect()
 }
 
+/// Who shows what is rejected of copies of ConfigMaps and Secrets: the WorkloadDeployments that name any.
+pub(super) fn users_of_data(context: &Context, hub_namespace: &str) -> Vec<(&'static str, Key)> {
+    let users = keys_in_project(context, hub_namespace, |one| !references::data(one).is_empty());
+    users.into_iter().map(|user| (FEDERATION_RECONCILER, user)).collect()
+}
+
 /// WorkloadDeployments of a project that name an object which is copied to a hub namespace.
 fn named_in_project(context: &Context, hub_namespace: &str, is_meant: impl Fn(&Reference) -> bool) -> Vec<Key> {
+    keys_in_project(context, hub_namespace, |one| references::of(one).iter().any(&is_meant))
+}
+
+/// WorkloadDeployments of the namespace of a project that a hub namespace stands for.
+fn keys_in_project(context: &Context, hub_namespace: &str, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
     let Some((plane, namespace)) = hub_namespaces::owner(context, hub_namespace) else {
         return Vec::new();
     };
-    events::keys_where(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace), |one| {
-        references::of(one).iter().any(&is_meant)
-    })
+    events::keys_where(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace), is_meant)
 }
 
 /// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.

@@ -63,6 +63,9 @@ impl Reconciler for Instance {
             None => Observed::Known(Vec::new()),
         };
         let bindings = bindings.as_ref().map(|all| refs(all));
+        let data = deployment.as_ref().zip(snapshot.context.memory(plane));
+        let data = data.map(|(deployment, memory)| memory.data_waits.of(&key.namespace, deployment.name()));
+        let data = data.unwrap_or(Observed::Unknown);
         let rejected = snapshot.context.rejections_of(self.name(), key);
         let gates_rejected = rejected
             .iter()
@@ -74,6 +77,7 @@ impl Reconciler for Instance {
                 bindings: bindings.as_ref().map(Vec::as_slice),
                 own_namespace_only: !self.cell.is_project,
                 lacks_networks: self.cell.lacks_networks(),
+                data: data.as_ref().map(Option::as_deref),
                 quota,
                 gates_rejected,
                 no_budget_grace: self.cell.no_budget_grace,

@@ -3,6 +3,7 @@
 //! Nothing here decides and nothing here writes: decisions are popcell-core's, writing is [`crate::apply`]'s.
 
 mod claim_projects;
+mod data_copy;
 mod deployment;
 mod event_router;
 mod events;
@@ -26,6 +27,7 @@ mod tests;
 mod workload;
 
 pub use claim_projects::ClaimProjects;
+pub use data_copy::DataCopy;
 pub use deployment::Deployment;
 pub use event_router::{EventRouter, QueuedReconciler};
 pub use federation::Federation;
@@ -59,6 +61,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Policy));
         all.push(Arc::new(HubQuota));
         all.push(Arc::new(ReferenceCopy));
+        all.push(Arc::new(DataCopy::default()));
         let removed = Arc::<RemovedProjections>::default();
         all.push(Arc::new(Projection {
             removed: Arc::clone(&removed),

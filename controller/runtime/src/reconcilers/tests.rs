@@ -4,6 +4,8 @@ mod autoscalers;
 mod broken;
 mod cities;
 mod claims;
+mod data;
+mod data_copy;
 mod deletion;
 mod elsewhere;
 mod forbidden;

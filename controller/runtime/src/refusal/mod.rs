@@ -276,6 +276,12 @@ impl ApplyError {
         lasts.then_some(failed)
     }
 
+    /// Whether a right is missing.
+    pub fn is_forbidden(&self) -> bool {
+        let refused = self.rejected().map(|failed| &failed.refusal);
+        matches!(refused, Some(Refusal::Refused { code: 403, .. }))
+    }
+
     /// Whether it passes by itself: the server is unreachable or busy, or its plane is not engaged yet.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -81,6 +81,8 @@ impl Controllers {
             cell_grace: settings.cell_grace,
             reclaim_orphans: settings.reclaim_orphans,
             hub_instances: settings.hub_instances,
+            carries_data: settings.referenced_data,
+            object_bytes: settings.limits.object_bytes,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
         let context = Arc::new(Context::new(planes.clone(), applier, meters, rules, projects));

@@ -21,12 +21,14 @@ fn nothing() -> Decision {
 
 #[test]
 fn a_pod_is_made_once_the_gates_are_gone_and_the_finalizer_is_set() {
-    let gated = instance(|one| one["spec"]["controller"]["schedulingGates"] = json!([{ "name": "Quota" }]));
-    assert_eq!(
-        decided(&gated, None, at(0)),
-        nothing(),
-        "nothing is said of what waits at a gate"
-    );
+    for gate in ["Network", "Quota", "ReferencedData", "a gate of tomorrow"] {
+        let gated = instance(|one| one["spec"]["controller"]["schedulingGates"] = json!([{ "name": gate }]));
+        assert_eq!(
+            decided(&gated, None, at(0)),
+            nothing(),
+            "nothing is said of what waits at the gate {gate}"
+        );
+    }
     let unreadable = instance(|one| one["spec"]["controller"]["schedulingGates"] = json!("Quota"));
     assert_eq!(decided(&unreadable, None, at(0)), nothing());
     let free = instance(|one| one["metadata"]["finalizers"] = json!(["other"]));

@@ -24,6 +24,10 @@ fn an_instance_is_one_pod_that_takes_nothing_else_of_a_tenant() {
                     { "name": "A", "value": "a" },
                     { "name": "B", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "b" } } },
                 ],
+                "envFrom": [
+                    { "configMapRef": { "name": "settings", "optional": true }, "prefix": "A_" },
+                    { "secretRef": { "name": "keys" } },
+                ],
                 "ports": [{ "name": "dns", "port": 53, "protocol": "UDP", "hostPort": 53 }],
                 "volumeAttachments": [{ "name": "content", "mountPath": "/srv" }, { "name": "data", "mountPath": "/data" }],
             }],
@@ -67,6 +71,10 @@ fn an_instance_is_one_pod_that_takes_nothing_else_of_a_tenant() {
                     { "name": "A", "value": "a" },
                     { "name": "B", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "b" } } },
                 ],
+                "envFrom": [
+                    { "configMapRef": { "name": "settings", "optional": true }, "prefix": "A_" },
+                    { "secretRef": { "name": "keys" } },
+                ],
                 "ports": [{ "name": "dns", "containerPort": 53, "protocol": "UDP" }],
                 "resources": { "limits": size, "requests": size },
                 "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["NET_RAW"] } },
@@ -82,6 +90,19 @@ fn an_instance_is_one_pod_that_takes_nothing_else_of_a_tenant() {
         },
     });
     assert_eq!(pod, expected);
+}
+
+#[test]
+fn what_names_no_data_as_a_pod_does_is_refused() {
+    for (sources, is_read) in [
+        (json!(null), true),
+        (json!([]), true),
+        (json!("all"), false),
+        (json!([7]), false),
+    ] {
+        let made = made(|object| object["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"] = sources.clone());
+        assert_eq!(made.is_ok(), is_read, "{sources}");
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
         None
     );
     assert_eq!(
-        networks_to_review(None, &object(made.clone()), Some(&object(asked.clone()))),
+        uses_to_review(None, &object(made.clone()), Some(&object(asked.clone()))),
         []
     );
     // The claim alone is worth nothing, nor is a Workload that asks for something else.
@@ -164,7 +164,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
             found.iter().any(|one| one.contains("instanceType: Unsupported")),
             "{found:?}"
         );
-        let uses = networks_to_review(None, &object(made.clone()), workload.cloned().map(object).as_ref());
+        let uses = uses_to_review(None, &object(made.clone()), workload.cloned().map(object).as_ref());
         assert_eq!(uses.len(), 1);
     }
     // What is changed on the way is reviewed.
@@ -177,7 +177,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
         found.iter().any(|one| one.contains("minReplicas: Invalid value: 6000")),
         "{found:?}"
     );
-    let uses = networks_to_review(Some(&object(made)), &object(changed), Some(&object(asked)));
+    let uses = uses_to_review(Some(&object(made)), &object(changed), Some(&object(asked)));
     assert_eq!(uses.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["theirs"]);
 }
 

@@ -1,6 +1,7 @@
 //! One WorkloadDeployment in one cell.
 
 mod autoscaling;
+mod data;
 mod gates;
 mod networking;
 mod properties;
@@ -12,10 +13,11 @@ mod templates;
 use popcell_api::kind;
 use serde_json::{Value, json};
 
-use super::{Networks, Observation, decide};
+use super::{Networks, Observation, Presence, ReferencedData, awaits_data, decide, judge_data};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane};
+use crate::references::Reference;
 use crate::rejection::Rejection;
 use crate::testing::{FakeServers, now, object};
 
@@ -51,6 +53,8 @@ struct Cell {
     servers: FakeServers,
     networking: bool,
     own_namespace_only: bool,
+    /// A ConfigMap or Secret of which something else is said than whether it is there.
+    unread: Option<(&'static str, Presence)>,
     /// Known where the cell serves autoscalers.
     autoscalers: Observed<()>,
     rejected: Vec<Rejection>,
@@ -67,6 +71,7 @@ impl Cell {
             servers,
             networking: false,
             own_namespace_only: true,
+            unread: None,
             autoscalers: Observed::Known(()),
             rejected: Vec::new(),
             elsewhere: None,
@@ -94,9 +99,16 @@ impl Cell {
         let Some(deployment) = self.get() else {
             return Plan::default();
         };
+        let instances = list(kind::INSTANCE);
+        let data = if awaits_data(deployment, &instances) {
+            judge_data(deployment, |one| self.presence(one))
+        } else {
+            ReferencedData::Unknown
+        };
         decide(&Observation {
             deployment,
-            instances: &list(kind::INSTANCE),
+            instances: &instances,
+            data: &data,
             served: self.served,
             derived: self.derived,
             networks: self.networking.then_some(networks),
@@ -105,6 +117,13 @@ impl Cell {
             elsewhere: self.elsewhere.as_ref(),
             now: now(),
         })
+    }
+
+    fn presence(&self, one: &Reference) -> Presence {
+        match &self.unread {
+            Some((name, presence)) if *name == one.name => presence.clone(),
+            _ => Presence::of(self.servers.get(&Plane::Cell, one.kind, NAMESPACE, &one.name)),
+        }
     }
 
     fn autoscaler(&self) -> Observed<Option<&Object>> {

@@ -234,6 +234,7 @@ fn network_kinds_that_are_not_served_hold_nothing_but_the_gate() {
         deployment: cell.get().unwrap(),
         instances: &[],
         networks: Some(super::Networks::default()),
+        data: &super::ReferencedData::Unknown,
         autoscaler: crate::observed::Observed::Known(None),
         rejected: &[],
         elsewhere: None,

@@ -289,6 +289,7 @@ fn a_city_or_name_that_cannot_be_is_reported_once_and_runs_nothing() {
             deployment: one,
             instances: &[],
             networks: None,
+            data: &super::ReferencedData::Unknown,
             autoscaler: crate::observed::Observed::Known(None),
             rejected: &[],
             elsewhere: None,

@@ -70,6 +70,7 @@ fn look(servers: &FakeServers, gate: Gate) -> Plan {
             binding: None,
             held: None,
         }),
+        carries_data: true,
         spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         elsewhere: None,

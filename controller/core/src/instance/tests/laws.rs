@@ -47,7 +47,7 @@ fn conditions() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn instances() -> impl Strategy<Value = Object> {
-    let gates = prop::sample::subsequence(vec!["Network", "Quota", "Other"], 0..=3).prop_shuffle();
+    let gates = prop::sample::subsequence(vec!["Network", "Quota", "ReferencedData", "Other"], 0..=4).prop_shuffle();
     let finalizers = prop::sample::subsequence(vec![UPSTREAMS[0], UPSTREAMS[1], "other"], 0..=3);
     (gates, conditions(), finalizers, any::<bool>(), 0..8_u8).prop_map(|(gates, conditions, finalizers, going, odd)| {
         let mut one = instance(&gates, json!(conditions));
@@ -71,6 +71,7 @@ struct Said {
     claim: Object,
     remembered: bool,
     grace: u64,
+    data: Observed<Option<&'static str>>,
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -80,8 +81,13 @@ fn said() -> impl Strategy<Value = Said> {
         any::<bool>(),
         any::<bool>(),
     );
-    (0..16_usize, parts, any::<bool>(), 0..10_u64).prop_map(
-        |(which, (status, reason, going, other), remembered, grace)| {
+    let data = prop::sample::select(vec![
+        Observed::Unknown,
+        Observed::Known(None),
+        Observed::Known(Some("Secret key is not in city DFW")),
+    ]);
+    (0..16_usize, parts, any::<bool>(), 0..10_u64, data).prop_map(
+        |(which, (status, reason, going, other), remembered, grace, data)| {
             let mut claim = claim(status, reason, "m");
             if going {
                 claim.metadata.deletion_timestamp = Some(Time(now()));
@@ -94,6 +100,7 @@ fn said() -> impl Strategy<Value = Said> {
                 claim,
                 remembered,
                 grace,
+                data,
             }
         },
     )
@@ -122,6 +129,7 @@ impl Said {
         decide(&Observation {
             deployment: Some(&deployment),
             gates_rejected: false,
+            data: self.data,
             no_budget_grace: Duration::from_secs(self.grace),
             ..seen(instance, self.quota())
         })

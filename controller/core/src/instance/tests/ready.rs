@@ -192,6 +192,62 @@ fn ready_says_that_a_city_does_not_serve_networks_while_the_gate_is_there() {
 }
 
 #[test]
+fn ready_says_which_data_the_city_has_not_while_their_gate_is_there() {
+    let (why, reason) = ("Secret key is not in city DFW", "ReferencedDataNotReady");
+    let no = claim("False", "QuotaExceeded", "no");
+    let absent = binding(0, "False", "NetworkNotFound", "");
+    let (said, present) = (condition("Ready", "False", reason, "before"), "SchedulingGatesPresent");
+    let gates = &["Network", "Quota", "ReferencedData"][..];
+    for (gates, data, said, denied, bindings, expected) in [
+        (gates, Observed::Known(Some(why)), None, false, vec![], (reason, why)),
+        (gates, Observed::Known(Some(why)), None, true, vec![], (reason, why)),
+        (
+            gates,
+            Observed::Known(Some(why)),
+            None,
+            true,
+            vec![&absent],
+            ("NetworkNotFound", "Network a is not in city DFW"),
+        ),
+        // Found, and the gate is about to go.
+        (
+            gates,
+            Observed::Known(None),
+            Some(&said),
+            false,
+            vec![],
+            (present, "Scheduling gates present: Network, Quota, ReferencedData"),
+        ),
+        // Not looked at since the start of the process: what was said stays.
+        (gates, Observed::Unknown, Some(&said), true, vec![], (reason, "before")),
+        (gates, Observed::Unknown, None, true, vec![], ("PendingQuota", "no")),
+        // Another Instance of the WorkloadDeployment waits.
+        (
+            &["Quota"],
+            Observed::Known(Some(why)),
+            Some(&said),
+            false,
+            vec![],
+            (present, "Scheduling gates present: Quota"),
+        ),
+    ] {
+        let conditions: Vec<Value> = said.cloned().into_iter().collect();
+        let one = instance(gates, json!(conditions));
+        let mut deployment = deployment(None);
+        deployment.data = json!({ "spec": { "cityCode": "DFW" } }).into();
+        let after = after(&Observation {
+            bindings: Observed::Known(&bindings),
+            deployment: Some(&deployment),
+            data,
+            ..seen(&one, if denied { Quota::Claim(&no) } else { Quota::Absent })
+        });
+        let (status, reason, message) = reported(&after, "Ready");
+        assert_eq!((status, reason), ("False", expected.0), "{gates:?} {data:?}");
+        assert!(message.starts_with(expected.1), "{message}");
+    }
+}
+
+#[test]
 fn an_instance_that_is_not_programmed_shows_the_worst_cause() {
     let programmed = |status, reason| ("Programmed", status, reason, "p");
     let available = |status, reason| ("Available", status, reason, "a");

@@ -105,6 +105,7 @@ impl Driver {
                         } else {
                             Observed::Known(hub)
                         },
+                        carries_data: false,
                         spec_echoes: &spec_echoes,
                         rejected: &[],
                         elsewhere: None,

@@ -166,6 +166,8 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
         cell_grace: Duration::ZERO,
         reclaim_orphans: false,
         hub_instances: 0,
+        carries_data: false,
+        object_bytes: 256 * 1024,
     };
     let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
     let context = Arc::new(Context::new(planes.clone(), applier, Arc::new(Blind), rules, None));

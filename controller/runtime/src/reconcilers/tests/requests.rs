@@ -362,7 +362,7 @@ async fn stand_in(servers: &Servers, event: &Event, delay: Duration) {
 }
 
 /// A cell at work.
-struct AtWork {
+pub(super) struct AtWork {
     servers: Arc<Servers>,
     reconciles: Arc<Mutex<BTreeMap<String, usize>>>,
     stop: CancellationToken,
@@ -370,7 +370,7 @@ struct AtWork {
 
 impl AtWork {
     /// Others take so long for each of their steps.
-    async fn begin(takes: Duration) -> Self {
+    pub(super) async fn begin(takes: Duration) -> Self {
         let (events, mut brought) = unbounded_channel();
         let servers = Arc::new(Servers {
             objects: Mutex::default(),
@@ -466,7 +466,7 @@ impl AtWork {
     }
 
     /// Karmada brings a WorkloadDeployment of the hub.
-    async fn bring(&self, name: &str, replicas: u32) {
+    pub(super) async fn bring(&self, name: &str, replicas: u32) {
         let mut above = deployment("ns-1", name, &format!("hub-{name}"));
         above["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
         above["spec"]["template"]["spec"] = json!({ "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" } },
@@ -487,7 +487,7 @@ impl AtWork {
     }
 
     /// Somebody else changes an object, and all that follows is done.
-    async fn change(&self, plane: &Plane, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
+    pub(super) async fn change(&self, plane: &Plane, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
         self.servers.change(plane, kind, "ns-1", name, change);
         sleep(SETTLED).await;
     }
@@ -514,14 +514,14 @@ impl AtWork {
     }
 
     /// Requests and reconciles since the last call.
-    fn take(&self) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
+    pub(super) fn take(&self) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
         (
             self.servers.counts(),
             std::mem::take(&mut *self.reconciles.lock().unwrap()),
         )
     }
 
-    fn at(&self, plane: &Plane, kind: Kind, name: &str) -> Value {
+    pub(super) fn at(&self, plane: &Plane, kind: Kind, name: &str) -> Value {
         self.servers.at(plane, kind, name)
     }
 }
@@ -544,7 +544,7 @@ fn to(counts: &BTreeMap<String, usize>, plane: &str) -> usize {
         .sum()
 }
 
-fn is_ready(instance: &Value) -> bool {
+pub(super) fn is_ready(instance: &Value) -> bool {
     let conditions = instance.pointer("/status/conditions").and_then(Value::as_array);
     conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
 }

@@ -1,0 +1,399 @@
+//! `data-copy`: in a hub namespace, copies of the ConfigMaps and Secrets that WorkloadDeployments there name
+//! ([`references::data`]), for Karmada to carry with them to their cells; and what each of these cities is to have
+//! ([`Expected`]).
+//!
+//! - A copy is needed as long as a WorkloadDeployment of its hub namespace names it. The end of its source changes nothing:
+//!   running workloads keep what they need.
+//! - Ours is one with our marker. Another client's object at the name is never changed.
+//! - A copy holds what its source holds, its version, and nothing else of it.
+//! - It is deleted when a live list finds no WorkloadDeployment that names it.
+//! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
+//!   (`federation`), so that nothing starts with data that are older than the template.
+//!
+//! Nothing is watched: all is read by name, when a WorkloadDeployment changes and every [`REFRESH`].
+//!
+//! Why: `docs/decisions/31-configuration-and-secrets.md`.
+
+use std::time::Duration;
+
+use popcell_api::conditions::messages;
+use popcell_api::kind::Kind;
+use popcell_api::{annotations, kind, labels};
+use serde_json::{Value, json};
+
+use crate::edit::Edit;
+use crate::identity::{self, Project};
+use crate::names::is_dns_subdomain;
+use crate::object::{Excess, Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, DeletionGuard, NAMESPACE, Note, Plan, Plane, Proof, ROLE_BINDING, Target};
+use crate::referenced_data::{self, Expected, FIELDS};
+use crate::references::{self, Reference};
+
+#[cfg(test)]
+mod tests;
+
+/// How often the sources are read again.
+pub const REFRESH: Duration = Duration::from_mins(10);
+/// When a namespace of the hub that gave no access is asked again.
+const ACCESS_RETRY: Duration = Duration::from_secs(5);
+/// How often the sources are read again while something waits for them.
+const AWAITED: Duration = Duration::from_secs(15);
+/// When the next of many sources are read.
+const NEXT: Duration = Duration::from_secs(1);
+/// The most ConfigMaps and Secrets that one hub namespace has copies of.
+pub const MOST: usize = 256;
+
+/// The ClusterRole that the management plane has in a hub namespace with copies, by a RoleBinding of the same name.
+pub const ROLE: &str = "popcell-referenced-data";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What a project says of a source.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// It is there, as [`noted`] left it.
+    Found(&'a Object),
+    /// There is none.
+    Absent,
+    /// The project gives no right to read it.
+    Forbidden,
+    /// It was not read.
+    Unknown,
+}
+
+/// What the hub says of its namespace.
+#[derive(Clone, Copy, Debug)]
+pub enum Access<'a> {
+    /// All ConfigMaps and Secrets that are there, without what they hold; those that differ from their sources whole.
+    Open(&'a [(Kind, &'a Object)]),
+    /// The RoleBinding has to be there first: it as it is, and the user that it is for.
+    Forbidden(Option<&'a Object>, &'a str),
+    /// It did not say.
+    Unknown,
+}
+
+/// What a reconcile looks at.
+#[derive(Clone, Copy)]
+pub struct Observation<'a> {
+    /// The project that the namespace names; `None` while it is not engaged.
+    pub project: Option<Project<'a>>,
+    /// The hub Namespace.
+    pub namespace: &'a Object,
+    /// The WorkloadDeployments in it.
+    pub deployments: &'a [&'a Object],
+    /// Its ConfigMaps and Secrets.
+    pub access: Access<'a>,
+    /// Sources, of the references of [`needed`].
+    pub source: &'a dyn Fn(&Reference) -> Source<'a>,
+    /// Whether some sources were left for the next reconcile.
+    pub has_more: bool,
+}
+
+/// Notes the version of a source on it, and throws away what it holds where its copy holds that already, or where it is larger than
+/// `limit` allows. How many bytes are left to be written; 0 where nothing is.
+pub fn noted(kind: Kind, source: &mut Object, copy: Option<&Object>, limit: usize) -> usize {
+    let (version, bytes) = (referenced_data::version_of_source(source), source.bytes());
+    let is_too_large = bytes > limit;
+    let is_left = !is_too_large && !copy.is_some_and(|copy| is_at(copy, &version));
+    if !is_left {
+        source.data = json!({}).into();
+    }
+    // Its metadata may be what is too large: then nothing of it is noted, and nothing carried.
+    if !is_too_large || source.exceeds(Excess::Bytes { bytes, limit }, kind).is_ok() {
+        let annotations = source.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotations::DATA_VERSION.to_owned(), version);
+    }
+    if is_left { bytes } else { 0 }
+}
+
+/// What WorkloadDeployments of a hub namespace name, each once; of more than [`MOST`] the first. What is no name is not among them: it
+/// would lead elsewhere in the path of a request.
+pub fn needed<'a>(deployments: impl IntoIterator<Item = &'a Object>) -> Vec<Reference> {
+    let mut all: Vec<Reference> = deployments.into_iter().flat_map(data).collect();
+    all.retain(|one| is_dns_subdomain(&one.name));
+    all.sort_by_cached_key(Reference::to_string);
+    all.dedup();
+    all.truncate(MOST);
+    all
+}
+
+/// Whether there is anything to look at in a hub namespace.
+pub fn is_concerned<'a>(namespace: &Object, deployments: impl IntoIterator<Item = &'a Object>) -> bool {
+    let is_ours = namespace.marked() && !namespace.deleting();
+    is_ours && (has_had_some(namespace) || deployments.into_iter().any(|one| !data(one).is_empty()))
+}
+
+/// Whether a copy holds this version.
+pub fn is_at(copy: &Object, version: &str) -> bool {
+    copy.marked() && !copy.deleting() && copy.annotation(annotations::DATA_VERSION) == Some(version)
+}
+
+/// Decides one reconcile.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    if !seen.namespace.marked() || seen.namespace.deleting() {
+        return Plan::dropped("the namespace is not ours, or going");
+    }
+    let mut reconcile = Reconcile {
+        seen,
+        plan: Plan::default(),
+    };
+    reconcile.decide();
+    reconcile.plan
+}
+
+struct Reconcile<'s, 'a> {
+    seen: &'s Observation<'a>,
+    plan: Plan,
+}
+
+/// How a copy stands.
+enum State {
+    Carried(String),
+    /// The project has none; the version of the copy of the one that was.
+    Absent(Option<String>),
+    /// It cannot be carried, and the user is told why.
+    Fault(String),
+    Unknown,
+}
+
+impl<'a> Reconcile<'_, 'a> {
+    fn decide(&mut self) {
+        let needed = needed(self.seen.deployments.iter().copied());
+        let copies = match self.seen.access {
+            Access::Open(copies) => copies,
+            Access::Forbidden(binding, user) => return self.ask_for_access(binding, user),
+            Access::Unknown => return self.plan.notes.push(Note::Unknown(Plane::Hub)),
+        };
+        if !needed.is_empty() && !has_had_some(self.seen.namespace) {
+            // Before the first copy: after a restart it says where to look for copies that are not needed any more.
+            let edit = Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace);
+            let edit = edit.label(labels::REFERENCED_DATA, labels::REFERENCED_DATA_TRUE);
+            self.plan.actions.extend(edit.action());
+        }
+        let find = |reference: &Reference| {
+            let mut copies = copies.iter();
+            let found = copies.find(|(kind, one)| *kind == reference.kind && one.name() == reference.name);
+            found.map(|(_, copy)| *copy)
+        };
+        let states: Vec<(&Reference, State)> = needed.iter().map(|one| (one, self.keep(one, find(one)))).collect();
+        self.remove(copies);
+        for deployment in self.seen.deployments {
+            self.expect(deployment, &states);
+        }
+        if self.seen.has_more {
+            self.plan.requeue_within(NEXT);
+        } else if !needed.is_empty() {
+            self.plan.requeue_within(REFRESH);
+        }
+    }
+
+    fn ask_for_access(&mut self, binding: Option<&Object>, user: &str) {
+        let subjects = json!([{ "kind": "User", "apiGroup": RBAC, "name": user }]);
+        let action = match binding {
+            None => {
+                let object = Object::new(ROLE, &ROLE_BINDING.resource())
+                    .within(self.seen.namespace.name())
+                    .data(json!({
+                        "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": ROLE },
+                        "subjects": subjects,
+                    }));
+                let mut object = object;
+                let marker = (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_POPCELL.to_owned());
+                object.metadata.labels = Some([marker].into());
+                Some(Action::create(&Plane::Hub, ROLE_BINDING, object))
+            }
+            Some(binding) if !binding.marked() => {
+                self.plan.notes.push(Note::Foreign(self.binding_target()));
+                None
+            }
+            Some(binding) => Edit::of(&Plane::Hub, ROLE_BINDING, binding)
+                .set(&["subjects"], subjects)
+                .action(),
+        };
+        self.plan.actions.extend(action);
+        // The authorizer learns of it a moment later.
+        self.plan.requeue_within(ACCESS_RETRY);
+    }
+
+    fn binding_target(&self) -> Target {
+        Target::namespaced(&Plane::Hub, ROLE_BINDING, self.seen.namespace.name(), ROLE)
+    }
+
+    fn keep(&mut self, reference: &Reference, copy: Option<&'a Object>) -> State {
+        let target = Target::namespaced(&Plane::Hub, reference.kind, self.seen.namespace.name(), &reference.name);
+        match copy {
+            Some(copy) if copy.deleting() => {
+                self.plan.notes.push(Note::WaitsFor(target));
+                return State::Unknown;
+            }
+            Some(copy) if !copy.marked() => {
+                self.plan.notes.push(Note::Foreign(target));
+                return State::Fault(messages::held_on_the_hub(reference.kind.kind, &reference.name));
+            }
+            _ => {}
+        }
+        let source = match self.source(reference) {
+            Source::Found(source) if !source.deleting() => source,
+            Source::Found(_) | Source::Absent => return State::Absent(copied(copy)),
+            Source::Forbidden => {
+                return State::Fault(messages::data_not_readable(reference.kind.kind, &reference.name));
+            }
+            Source::Unknown => return State::Unknown,
+        };
+        if let Some(excess) = source.excess() {
+            let message = format!("{} {} {excess}; {}", reference.kind.kind, reference.name, excess.fix());
+            return State::Fault(message);
+        }
+        let Some(version) = source.annotation(annotations::DATA_VERSION) else {
+            return State::Unknown;
+        };
+        match copy {
+            Some(copy) if is_at(copy, version) => {}
+            Some(copy) if copy.data.get("type") != source.data.get("type") => {
+                // No server changes the type of a Secret.
+                self.delete(reference, copy, Vec::new());
+                self.plan.requeue_within(NEXT);
+                return State::Unknown;
+            }
+            Some(copy) => {
+                let mut edit =
+                    Edit::of(&Plane::Hub, reference.kind, copy).annotation(annotations::DATA_VERSION, Some(version));
+                for (key, value) in referenced_data::copy_labels() {
+                    edit = edit.label(key, value);
+                }
+                for field in FIELDS {
+                    edit = match source.data.get(field) {
+                        Some(value) => edit.set(&[field], value.clone()),
+                        None => edit.without(&[field]),
+                    };
+                }
+                self.plan.actions.extend(edit.action());
+            }
+            None => self.create(reference, source, version),
+        }
+        State::Carried(version.to_owned())
+    }
+
+    /// What the project says, where the namespace is its own: an earlier Project of the name, or one of another installation,
+    /// is not asked.
+    fn source(&self, reference: &Reference) -> Source<'a> {
+        let Some(project) = self.seen.project else {
+            return Source::Unknown;
+        };
+        let namespace = self.seen.namespace;
+        let belongs =
+            identity::of_namespace(namespace).is_some_and(|(_, within)| identity::belongs(namespace, project, within));
+        if belongs {
+            (self.seen.source)(reference)
+        } else {
+            Source::Unknown
+        }
+    }
+
+    fn create(&mut self, reference: &Reference, source: &Object, version: &str) {
+        let held = FIELDS
+            .iter()
+            .filter_map(|field| Some(((*field).to_owned(), source.data.get(*field)?.clone())));
+        let mut object = Object::new(&reference.name, &reference.kind.resource())
+            .within(self.seen.namespace.name())
+            .data(Value::Object(held.collect()));
+        let labels = referenced_data::copy_labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        object.metadata.labels = Some(labels.into());
+        object.metadata.annotations = Some([(annotations::DATA_VERSION.to_owned(), version.to_owned())].into());
+        self.plan
+            .actions
+            .push(Action::create(&Plane::Hub, reference.kind, object));
+    }
+
+    /// Takes away copies that nobody names any more.
+    fn remove(&mut self, copies: &[(Kind, &'a Object)]) {
+        let is_copy = |one: &Object| one.marked() && one.label(labels::REFERENCED_DATA).is_some() && !one.deleting();
+        for (kind, copy) in copies.iter().filter(|(_, one)| is_copy(one)) {
+            let reference = Reference {
+                kind: *kind,
+                name: copy.name().to_owned(),
+            };
+            if references::is_named(self.seen.deployments.iter().copied(), &reference) == Observed::Known(false) {
+                let unnamed = Proof::NotNamed {
+                    namespace: self.seen.namespace.name().to_owned(),
+                    reference: reference.clone(),
+                };
+                self.delete(&reference, copy, vec![unnamed]);
+            }
+        }
+    }
+
+    fn delete(&mut self, reference: &Reference, copy: &Object, proofs: Vec<Proof>) {
+        // Its last WorkloadDeployment is gone by then, which the guard has counted.
+        let delete = Action::delete(&Plane::Hub, reference.kind, copy, proofs, DeletionGuard::Exempt);
+        self.plan.actions.push(delete);
+    }
+
+    /// Says on a WorkloadDeployment what its city is to have.
+    fn expect(&mut self, deployment: &Object, states: &[(&Reference, State)]) {
+        let expected = Expected::of(deployment);
+        if deployment.deleting() || !deployment.marked() || expected == Expected::Anything {
+            return;
+        }
+        let (mut versions, mut fault, mut is_known) = (Vec::new(), None, true);
+        let deployment = &deployment.clone();
+        let named = references::data(deployment);
+        if named.is_empty() {
+            return;
+        }
+        for reference in named {
+            match states.iter().find(|(one, _)| **one == reference) {
+                Some((one, State::Carried(version))) => versions.push((*one, version.as_str())),
+                Some((one, State::Absent(copied))) if references::is_optional(deployment, &reference) => {
+                    versions.extend(copied.as_deref().map(|version| (*one, version)));
+                }
+                Some((_, State::Absent(_))) => {
+                    let message = messages::data_not_found(reference.kind.kind, &reference.name);
+                    fault = fault.or(Some(message));
+                }
+                Some((_, State::Fault(message))) => fault = fault.or_else(|| Some(message.clone())),
+                Some((_, State::Unknown)) => is_known = false,
+                None if !is_dns_subdomain(&reference.name) => {
+                    let message = format!("the template names a {} by what is no name", reference.kind.kind);
+                    fault = fault.or(Some(message));
+                }
+                None => {
+                    let message = format!(
+                        "the Workloads of the namespace name more than {MOST} ConfigMaps and Secrets: {} {} is not carried",
+                        reference.kind.kind, reference.name
+                    );
+                    fault = fault.or(Some(message));
+                }
+            }
+        }
+        if fault.is_none() && !is_known {
+            return;
+        }
+        let hash = referenced_data::hash(versions);
+        let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
+        if fault.is_some() && expected == Expected::Pending(deployment.annotation(annotations::REFERENCED_DATA_ERROR)) {
+            self.plan.requeue_within(AWAITED);
+        }
+        let edit = match (&fault, expected) {
+            // What runs has what it had.
+            (Some(_), _) => edit,
+            (None, Expected::Hash(before)) if before == hash => edit,
+            (None, _) => edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash)),
+        };
+        let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, fault.as_deref());
+        self.plan.actions.extend(edit.action());
+    }
+}
+
+/// What a WorkloadDeployment of the hub names; what is decoded to look at it goes with the copy.
+fn data(deployment: &Object) -> Vec<Reference> {
+    references::data(&deployment.clone())
+}
+
+fn has_had_some(namespace: &Object) -> bool {
+    namespace.label(labels::REFERENCED_DATA).is_some()
+}
+
+fn copied(copy: Option<&Object>) -> Option<String> {
+    copy?.annotation(annotations::DATA_VERSION).map(str::to_owned)
+}

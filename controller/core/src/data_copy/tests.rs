@@ -1,0 +1,425 @@
+use popcell_api::kind;
+use popcell_api::labels::{MANAGED_BY, REFERENCED_DATA, UPSTREAM_CLUSTER_NAME, UPSTREAM_NAMESPACE};
+
+use super::*;
+use crate::plan::{CONFIG_MAP, SECRET};
+use crate::referenced_data::hash;
+use crate::testing::{FakeServers, object};
+
+const PROJECT: Project<'_> = Project {
+    id: "p",
+    uid: Some("p-1"),
+    server: None,
+};
+const LIMIT: usize = 1024;
+
+fn project() -> Plane {
+    Plane::Project("p".to_owned())
+}
+
+/// The hub namespace, and in it a WorkloadDeployment for each of these lists of names.
+fn servers(named: &[&[&str]]) -> FakeServers {
+    let mut servers = FakeServers::default();
+    let namespace = object(
+        json!({ "metadata": { "name": "ns-n1", "uid": "hub-n1", "resourceVersion": "1",
+        "labels": { MANAGED_BY: "popcell", UPSTREAM_CLUSTER_NAME: "cluster-p", UPSTREAM_NAMESPACE: "default" },
+        "annotations": { annotations::UPSTREAM_PROJECT_UID: "p-1" } } }),
+    );
+    servers.put(&Plane::Hub, NAMESPACE, namespace);
+    for (index, keys) in named.iter().enumerate() {
+        servers.put(
+            &Plane::Hub,
+            kind::WORKLOAD_DEPLOYMENT,
+            deployment(&format!("web-{index}"), keys),
+        );
+    }
+    servers
+}
+
+fn deployment(name: &str, keys: &[&str]) -> Object {
+    let sources: Vec<Value> = keys
+        .iter()
+        .map(|key| match key.split_once('/').unwrap() {
+            ("configmaps", name) => json!({ "configMapRef": { "name": name } }),
+            (_, name) => json!({ "secretRef": { "name": name } }),
+        })
+        .collect();
+    object(
+        json!({ "metadata": { "name": name, "namespace": "ns-n1", "uid": name, "resourceVersion": "1",
+        "labels": { MANAGED_BY: "popcell" }, "annotations": { annotations::EXPECTED_REFERENCED_DATA: "pending" } },
+        "spec": { "template": { "spec": { "runtime": { "sandbox": { "containers": [{ "envFrom": sources }] } } } } } }),
+    )
+}
+
+fn secret(namespace: &str, name: &str, value: &str) -> Object {
+    object(
+        json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": { "key": value },
+        "metadata": { "name": name, "namespace": namespace, "uid": format!("uid-{namespace}-{name}"), "resourceVersion": "1",
+            "labels": { "app": "mine" }, "annotations": { "more": "1" } } }),
+    )
+}
+
+fn config_map(name: &str) -> Object {
+    object(
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "1" }, "binaryData": { "b": "AA==" },
+        "immutable": true, "metadata": { "name": name, "namespace": "default", "uid": name, "resourceVersion": "1" } }),
+    )
+}
+
+fn with(mut servers: FakeServers, sources: &[Object]) -> FakeServers {
+    for source in sources {
+        servers.put(&project(), kind_of(source), source.clone());
+    }
+    servers
+}
+
+fn kind_of(object: &Object) -> Kind {
+    let of = &object.types.as_ref().unwrap().kind;
+    references::DATA.into_iter().find(|kind| kind.kind == of).unwrap()
+}
+
+fn reconcile(servers: &FakeServers) -> Plan {
+    reconciled(servers, Some(PROJECT), &|_| false)
+}
+
+/// As the controller reads it: sources by name, copies without what they hold unless they differ.
+fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn Fn(&Reference) -> bool) -> Plan {
+    let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+    let mut sources = Vec::new();
+    let mut whole = Vec::new();
+    for one in needed(deployments.iter().copied()) {
+        let copy = servers.get(&Plane::Hub, one.kind, "ns-n1", &one.name);
+        let mut source = servers.get(&project(), one.kind, "default", &one.name).cloned();
+        if let Some(source) = &mut source {
+            // Read as a server sends it, which says how large it is.
+            *source = Object::read(&serde_json::to_string(source).unwrap()).unwrap();
+            if noted(one.kind, source, copy, LIMIT) > 0 {
+                whole.push(one.clone());
+            }
+        }
+        sources.push((one, source));
+    }
+    let copies: Vec<(Kind, Object)> = references::DATA
+        .into_iter()
+        .flat_map(|kind| {
+            servers
+                .list(&Plane::Hub, kind)
+                .into_iter()
+                .map(move |one| (kind, one.clone()))
+        })
+        .map(|(kind, mut copy)| {
+            if !whole.iter().any(|one| one.kind == kind && one.name == copy.name()) {
+                copy.data = json!({}).into();
+            }
+            (kind, copy)
+        })
+        .collect();
+    let copies: Vec<(Kind, &Object)> = copies.iter().map(|(kind, copy)| (*kind, copy)).collect();
+    decide(&Observation {
+        project: of,
+        namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+        deployments: &deployments,
+        access: Access::Open(&copies),
+        source: &|reference| match sources.iter().find(|(one, _)| one == reference) {
+            _ if is_forbidden(reference) => Source::Forbidden,
+            Some((_, Some(source))) => Source::Found(source),
+            _ => Source::Absent,
+        },
+        has_more: false,
+    })
+}
+
+fn copy<'a>(servers: &'a FakeServers, key: &str) -> Option<&'a Object> {
+    let reference = Reference::of_key(key).unwrap();
+    servers.get(&Plane::Hub, reference.kind, "ns-n1", &reference.name)
+}
+
+fn expected<'a>(servers: &'a FakeServers, name: &str) -> (Expected<'a>, Option<&'a str>) {
+    let deployment = servers
+        .get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name)
+        .unwrap();
+    (
+        Expected::of(deployment),
+        deployment.annotation(annotations::REFERENCED_DATA_ERROR),
+    )
+}
+
+#[test]
+fn what_is_named_is_copied_with_its_contents_alone_and_then_expected() {
+    let sources = [
+        config_map("settings"),
+        secret("default", "db", "eA=="),
+        secret("default", "other", "eA=="),
+    ];
+    let mut servers = with(
+        servers(&[&["configmaps/settings", "secrets/db"], &["secrets/db"], &[]]),
+        &sources,
+    );
+    let plan = reconcile(&servers);
+    assert_eq!(plan.requeue, Some(REFRESH));
+    servers.settle(reconcile);
+    let settings = copy(&servers, "configmaps/settings").unwrap();
+    assert_eq!(settings.data.get("data"), Some(&json!({ "a": "1" })));
+    assert_eq!(settings.data.get("binaryData"), Some(&json!({ "b": "AA==" })));
+    assert_eq!(settings.data.get("immutable"), None);
+    let db = copy(&servers, "secrets/db").unwrap();
+    assert_eq!((db.text("/type"), db.text("/data/key")), (Some("Opaque"), Some("eA==")));
+    assert!(db.marked() && db.label(REFERENCED_DATA) == Some("true") && db.label("app").is_none());
+    assert_eq!(db.metadata.annotations.as_ref().unwrap().len(), 1);
+    assert_eq!(copy(&servers, "secrets/other"), None);
+    // Two copies, two WorkloadDeployments, the label of the namespace.
+    assert_eq!(servers.writes, 5);
+    let versions: Vec<(Reference, &str)> = ["configmaps/settings", "secrets/db"]
+        .map(|key| {
+            (
+                Reference::of_key(key).unwrap(),
+                copy(&servers, key)
+                    .unwrap()
+                    .annotation(annotations::DATA_VERSION)
+                    .unwrap(),
+            )
+        })
+        .into();
+    let both = hash(versions.iter().map(|(one, version)| (one, *version)));
+    let db = hash(versions.iter().skip(1).map(|(one, version)| (one, *version)));
+    assert_eq!(expected(&servers, "web-0"), (Expected::Hash(&both), None));
+    assert_eq!(expected(&servers, "web-1"), (Expected::Hash(&db), None));
+    // Who names none says nothing of it.
+    assert_eq!(expected(&servers, "web-2"), (Expected::Pending(None), None));
+}
+
+#[test]
+fn a_changed_source_is_carried_and_expected_and_its_end_changes_nothing() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    servers.settle(reconcile);
+    let (Expected::Hash(before), None) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    let before = before.to_owned();
+    servers.change(&project(), SECRET, "default", "db", |one| {
+        one.data["data"] = json!({ "new": "eQ==" })
+    });
+    servers.settle(reconcile);
+    let db = copy(&servers, "secrets/db").unwrap();
+    assert_eq!(db.data.get("data"), Some(&json!({ "new": "eQ==" })));
+    let (Expected::Hash(after), None) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert_ne!(before, after);
+    let after = after.to_owned();
+    servers.remove(&project(), SECRET, "default", "db");
+    servers.settle(reconcile);
+    assert!(copy(&servers, "secrets/db").is_some());
+    let missing = "Secret db does not exist in the namespace of the Workload";
+    assert_eq!(expected(&servers, "web-0"), (Expected::Hash(&after), Some(missing)));
+    // Of a project that is away, or another one, nothing is believed.
+    for project in [
+        None,
+        Some(Project {
+            uid: Some("p-2"),
+            ..PROJECT
+        }),
+    ] {
+        assert!(reconciled(&servers, project, &|_| false).is_unchanged());
+    }
+}
+
+#[test]
+fn what_a_template_can_do_without_is_waited_for_only_while_it_is_there() {
+    let mut servers = servers(&[&["secrets/db"]]);
+    servers.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0", |one| {
+        let from = &mut one.data["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"][0];
+        from["secretRef"]["optional"] = json!(true);
+    });
+    servers.settle(reconcile);
+    assert_eq!(expected(&servers, "web-0"), (Expected::Hash(&hash([])), None));
+    servers.put(&project(), SECRET, secret("default", "db", "eA=="));
+    servers.settle(reconcile);
+    assert!(copy(&servers, "secrets/db").is_some());
+    let (Expected::Hash(there), None) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert_ne!(there, hash([]));
+    // The copy outlives its source, and the city has it.
+    let there = there.to_owned();
+    servers.remove(&project(), SECRET, "default", "db");
+    servers.settle(reconcile);
+    assert_eq!(expected(&servers, "web-0"), (Expected::Hash(&there), None));
+}
+
+#[test]
+fn a_copy_goes_with_the_last_that_names_it() {
+    let sources = [secret("default", "a", "eA=="), secret("default", "b", "eA==")];
+    let mut servers = with(servers(&[&["secrets/a", "secrets/b"], &["secrets/b"]]), &sources);
+    servers.settle(reconcile);
+    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
+    servers.settle(reconcile);
+    assert_eq!(
+        (copy(&servers, "secrets/a"), copy(&servers, "secrets/b").is_some()),
+        (None, true)
+    );
+    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-1");
+    let plan = reconcile(&servers);
+    assert_eq!(plan.requeue, None);
+    servers.apply(&plan);
+    assert_eq!(copy(&servers, "secrets/b"), None);
+    // Others of the namespace, ours among them, are none of its copies.
+    for labels in [
+        json!({}),
+        json!({ MANAGED_BY: "popcell" }),
+        json!({ REFERENCED_DATA: "true" }),
+    ] {
+        let mut other = secret("ns-n1", "other", "eA==");
+        other.metadata.labels = serde_json::from_value(labels).unwrap();
+        servers.put(&Plane::Hub, SECRET, other);
+        assert!(reconcile(&servers).is_unchanged());
+    }
+}
+
+#[test]
+fn another_clients_object_is_never_touched_and_the_user_is_told() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    servers.put(&Plane::Hub, SECRET, secret("ns-n1", "db", "theirs"));
+    servers.settle(reconcile);
+    assert_eq!(copy(&servers, "secrets/db").unwrap().text("/data/key"), Some("theirs"));
+    let held = "Secret db is held by another owner on the platform: have an operator delete it there";
+    assert_eq!(expected(&servers, "web-0"), (Expected::Pending(Some(held)), Some(held)));
+    servers.remove(&Plane::Hub, SECRET, "ns-n1", "db");
+    servers.settle(reconcile);
+    let (Expected::Hash(_), None) = expected(&servers, "web-0") else {
+        panic!()
+    };
+}
+
+#[test]
+fn a_secret_of_another_type_takes_the_place_of_the_copy() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    servers.settle(reconcile);
+    servers.change(&project(), SECRET, "default", "db", |one| {
+        one.data["type"] = json!("kubernetes.io/tls")
+    });
+    servers.settle(reconcile);
+    assert_eq!(
+        copy(&servers, "secrets/db").unwrap().text("/type"),
+        Some("kubernetes.io/tls")
+    );
+}
+
+#[test]
+fn what_cannot_be_carried_is_named_and_holds_up_no_other() {
+    let large = "x".repeat(2 * LIMIT);
+    let sources = [secret("default", "large", &large), secret("default", "small", "eA==")];
+    let named: [&[&str]; 4] = [
+        &["secrets/large", "secrets/small"],
+        &["secrets/small"],
+        &["configmaps/hidden", "secrets/small"],
+        &["configmaps/missing"],
+    ];
+    let mut servers = with(servers(&named), &sources);
+    servers.put(&project(), CONFIG_MAP, config_map("hidden"));
+    let reconcile = |servers: &FakeServers| reconciled(servers, Some(PROJECT), &|one| one.name == "hidden");
+    servers.settle(reconcile);
+    assert_eq!(reconcile(&servers).requeue, Some(AWAITED));
+    assert_eq!(
+        (copy(&servers, "secrets/large"), copy(&servers, "configmaps/hidden")),
+        (None, None)
+    );
+    assert!(copy(&servers, "secrets/small").is_some());
+    for (name, says) in [
+        ("web-0", "Secret large has "),
+        (
+            "web-2",
+            "ConfigMap hidden cannot be read: the project gives the controller no right to",
+        ),
+        (
+            "web-3",
+            "ConfigMap missing does not exist in the namespace of the Workload",
+        ),
+    ] {
+        let (Expected::Pending(Some(why)), _) = expected(&servers, name) else {
+            panic!("{name}")
+        };
+        assert!(why.starts_with(says), "{why}");
+        assert!(!why.contains("xxx"));
+    }
+    assert!(matches!(expected(&servers, "web-1"), (Expected::Hash(_), None)));
+}
+
+#[test]
+fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
+    let servers = servers(&[&["secrets/db"]]);
+    let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+    let decide = |binding: Option<&Object>, user: &str| {
+        decide(&Observation {
+            project: Some(PROJECT),
+            namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+            deployments: &deployments,
+            access: Access::Forbidden(binding, user),
+            source: &|_| Source::Unknown,
+            has_more: false,
+        })
+    };
+    let plan = decide(None, "me");
+    let [Action::Create { target, object }] = &plan.actions[..] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(target, &Target::namespaced(&Plane::Hub, ROLE_BINDING, "ns-n1", ROLE));
+    assert_eq!(object.text("/roleRef/name"), Some(ROLE));
+    assert_eq!(
+        object.at("/subjects"),
+        Some(&json!([{ "kind": "User", "apiGroup": RBAC, "name": "me" }]))
+    );
+    assert_eq!(plan.requeue, Some(ACCESS_RETRY));
+    let mut there = object.as_ref().clone();
+    there.metadata.uid = Some("b".to_owned());
+    there.metadata.resource_version = Some("1".to_owned());
+    assert!(decide(Some(&there), "me").is_unchanged());
+    assert_eq!(decide(Some(&there), "renamed").actions.len(), 1);
+    there.metadata.labels = None;
+    let foreign = decide(Some(&there), "renamed");
+    assert!(foreign.is_unchanged() && matches!(foreign.notes[..], [Note::Foreign(_)]));
+}
+
+#[test]
+fn what_is_no_name_is_neither_asked_for_nor_repeated() {
+    let mut servers = servers(&[&["secrets/../../nodes/n"]]);
+    assert_eq!(needed(servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT)), []);
+    servers.settle(reconcile);
+    let why = "the template names a Secret by what is no name";
+    assert_eq!(expected(&servers, "web-0"), (Expected::Pending(Some(why)), Some(why)));
+}
+
+#[test]
+fn a_namespace_carries_so_many_and_the_others_are_told() {
+    let keys: Vec<String> = (0..=MOST).map(|index| format!("secrets/s{index:04}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let sources: Vec<Object> = keys
+        .iter()
+        .map(|key| secret("default", key.split_once('/').unwrap().1, "eA=="))
+        .collect();
+    let mut servers = with(servers(&[&keys, &keys[..1]]), &sources);
+    servers.settle(reconcile);
+    assert_eq!(servers.list(&Plane::Hub, SECRET).len(), MOST);
+    let (Expected::Pending(Some(why)), _) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert!(why.contains("more than 256") && why.contains("Secret s0256"), "{why}");
+    assert!(matches!(expected(&servers, "web-1"), (Expected::Hash(_), None)));
+}
+
+#[test]
+fn a_namespace_that_is_not_ours_or_going_gets_nothing() {
+    for change in [
+        (|one: &mut Object| one.metadata.labels = None) as fn(&mut Object),
+        |one: &mut Object| {
+            one.metadata.finalizers = Some(vec!["kubernetes".to_owned()]);
+            one.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+                crate::testing::now(),
+            ));
+        },
+    ] {
+        let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+        servers.change(&Plane::Hub, NAMESPACE, "", "ns-n1", change);
+        assert!(reconcile(&servers).is_unchanged());
+    }
+}

@@ -1,0 +1,254 @@
+//! Copies on the hub of ConfigMaps and Secrets that WorkloadDeployments name.
+
+use std::time::Duration;
+
+use super::*;
+use crate::planes::SINGLE;
+
+const SECRETS: &str = "/api/v1/namespaces/ns-n1/secrets";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/ns-n1/configmaps";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/ns-n1/rolebindings";
+const SOURCE: &str = "project single GET /api/v1/namespaces/default/secrets/db";
+
+/// A project with a WorkloadDeployment that names Secret `db`, as the hub has it.
+async fn bench(script: &Arc<Script>) -> Fixture {
+    let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
+    script.say("project single GET /api/v1/namespaces/default", 200, namespace);
+    let system = json!({ "metadata": { "name": "kube-system", "uid": "s1", "resourceVersion": "1" } });
+    script.say("project single GET /api/v1/namespaces/kube-system", 200, system);
+    let fixture = fixture(script, &[SINGLE]).await;
+    let mut namespace = hub_namespace("ns-n1", SINGLE);
+    namespace["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
+    fixture.put(&Plane::Hub, NAMESPACE, namespace);
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, on_hub("pending"));
+    script.say(&format!("hub GET {CONFIG_MAPS}"), 200, list("ConfigMap", &json!([])));
+    script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([])));
+    script.say(SOURCE, 200, secret("default", "1", "s3cr3t", &json!({})));
+    fixture
+}
+
+fn on_hub(expected: &str) -> Value {
+    let mut one = hub_deployment("ns-n1", "web", "uid-web");
+    let containers = json!([{ "envFrom": [{ "secretRef": { "name": "db" } }] }]);
+    one["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"] = containers;
+    one["metadata"]["annotations"]["compute.datumapis.com/expected-referenced-data"] = json!(expected);
+    one
+}
+
+fn list(kind: &str, items: &Value) -> Value {
+    json!({ "kind": format!("{kind}List"), "apiVersion": "v1", "metadata": { "resourceVersion": "9" }, "items": items })
+}
+
+fn secret(namespace: &str, version: &str, value: &str, annotations: &Value) -> Value {
+    let labels =
+        json!({ "compute.datumapis.com/managed-by": "popcell", "compute.datumapis.com/referenced-data": "true" });
+    json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": { "password": value }, "metadata": {
+        "name": "db", "namespace": namespace, "uid": format!("uid-{namespace}"), "resourceVersion": version,
+        "labels": if namespace == "default" { json!({}) } else { labels }, "annotations": annotations } })
+}
+
+fn key() -> Key {
+    Key::new(&Plane::Hub, "ns-n1", "ns-n1")
+}
+
+/// The copy as the hub has it after it was created with this body.
+fn made(body: &Value) -> Value {
+    let mut copy = secret("ns-n1", "2", "s3cr3t", &body["metadata"]["annotations"]);
+    copy["data"] = body["data"].clone();
+    copy
+}
+
+#[tokio::test]
+async fn a_secret_is_carried_by_name_and_read_again_but_not_written_while_it_stays() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
+    let sent = script.sent();
+    let lines: Vec<&str> = sent.iter().map(|(line, _)| line.split('?').next().unwrap()).collect();
+    let deployment = format!("hub PATCH {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+    assert_eq!(
+        lines,
+        [
+            "hub PATCH /api/v1/namespaces/ns-n1",
+            &format!("hub POST {SECRETS}"),
+            &deployment
+        ]
+    );
+    let copy = made(&sent[1].1);
+    assert_eq!(copy["data"]["password"], "s3cr3t");
+    let expected = sent[2]
+        .1
+        .as_array()
+        .unwrap()
+        .iter()
+        .rfind(|one| one["op"] != "test")
+        .unwrap()["value"]
+        .clone();
+    let expected = expected.as_str().unwrap().to_owned();
+
+    // What the hub has now, without what it holds: two lists and one read, and nothing is written.
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, on_hub(&expected));
+    let mut labelled = hub_namespace("ns-n1", SINGLE);
+    labelled["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
+    labelled["metadata"]["labels"]["compute.datumapis.com/referenced-data"] = json!("true");
+    fixture.put(&Plane::Hub, NAMESPACE, labelled);
+    let mut metadata = copy.clone();
+    metadata["data"] = Value::Null;
+    script.say(
+        &format!("hub GET {SECRETS}"),
+        200,
+        list("PartialObjectMetadata", &json!([metadata])),
+    );
+    script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
+    let lists = [
+        format!("hub GET {CONFIG_MAPS}"),
+        format!("hub GET {SECRETS}"),
+        SOURCE.to_owned(),
+    ];
+    assert_eq!(script.asked(), lists);
+
+    // A change is read whole where it is to be written.
+    script.say(SOURCE, 200, secret("default", "3", "other", &json!({})));
+    script.say(&format!("hub GET {SECRETS}/db"), 200, copy);
+    fixture.reconcile("data-copy", &key()).await;
+    let patched: Vec<String> = script.writes();
+    assert_eq!(patched, [format!("hub PATCH {SECRETS}/db"), deployment]);
+}
+
+#[tokio::test]
+async fn without_the_right_to_a_namespace_it_is_bound_to_the_own_user_once() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    script.say(&format!("hub GET {CONFIG_MAPS}"), 403, refusal(403));
+    let me = json!({ "status": { "userInfo": { "username": "me" } } });
+    script.say("hub POST /apis/authentication.k8s.io/v1/selfsubjectreviews", 201, me);
+    script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_secs(5)));
+    let (line, body) = script.sent().pop().unwrap();
+    assert!(line.starts_with(&format!("hub POST {BINDINGS}")), "{line}");
+    assert_eq!(body["subjects"][0]["name"], "me");
+    assert_eq!(body["roleRef"]["name"], "popcell-referenced-data");
+    // It is there, and the authorizer does not know yet.
+    let mut binding = body;
+    binding["metadata"]["uid"] = json!("b");
+    binding["metadata"]["resourceVersion"] = json!("5");
+    script.say(&format!("hub GET {BINDINGS}/popcell-referenced-data"), 200, binding);
+    fixture.reconcile("data-copy", &key()).await;
+    let wrote = script.writes();
+    assert!(
+        wrote.iter().all(|line| line.contains("selfsubjectreviews")),
+        "{wrote:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_project_that_is_silent_or_gives_no_right_loses_nothing() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    let copy = secret(
+        "ns-n1",
+        "2",
+        "s3cr3t",
+        &json!({ "compute.datumapis.com/data-version": "1" }),
+    );
+    script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([copy])));
+    let mut labelled = hub_namespace("ns-n1", SINGLE);
+    labelled["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
+    labelled["metadata"]["labels"]["compute.datumapis.com/referenced-data"] = json!("true");
+    fixture.put(&Plane::Hub, NAMESPACE, labelled);
+    script.say(SOURCE, 503, refusal(503));
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert!(matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
+    assert_eq!(script.writes(), Vec::<String>::new());
+    script.say(SOURCE, 403, refusal(403));
+    fixture.reconcile("data-copy", &key()).await;
+    let (line, body) = script.sent().pop().unwrap();
+    assert!(line.contains("workloaddeployments/web"), "{line}");
+    let says = "Secret db cannot be read: the project gives the controller no right to";
+    assert!(body.to_string().contains(says), "{body}");
+}
+
+#[tokio::test]
+async fn only_what_changes_who_names_what_enqueues_a_hub_namespace() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    let became = |before: Value, now: Value| Change::Applied {
+        before: Some(read(before)),
+        now: read(now),
+    };
+    let plain = || hub_deployment("ns-n1", "plain", "uid-plain");
+    let (hub, of_project) = (Plane::Hub, project(SINGLE));
+    let mut with_status = on_hub("f00");
+    with_status["status"] = json!({ "replicas": 1 });
+    for (plane, kind, change, is_concerned) in [
+        (&hub, WORKLOAD_DEPLOYMENT, came(on_hub("pending")), true),
+        (&hub, WORKLOAD_DEPLOYMENT, gone(on_hub("f00")), true),
+        (&hub, WORKLOAD_DEPLOYMENT, came(plain()), false),
+        (
+            &hub,
+            WORKLOAD_DEPLOYMENT,
+            became(on_hub("f00"), on_hub("pending")),
+            true,
+        ),
+        // Its own write.
+        (
+            &hub,
+            WORKLOAD_DEPLOYMENT,
+            became(on_hub("pending"), on_hub("f00")),
+            false,
+        ),
+        (&hub, WORKLOAD_DEPLOYMENT, became(on_hub("f00"), with_status), false),
+        (&hub, WORKLOAD_DEPLOYMENT, Change::Listed, true),
+        (&of_project, WORKLOAD_DEPLOYMENT, Change::Listed, true),
+        (
+            &of_project,
+            WORKLOAD_DEPLOYMENT,
+            came(deployment("default", "web", "uid-web")),
+            false,
+        ),
+    ] {
+        let keys = fixture.keys_for_event("data-copy", plane, kind, &change);
+        assert_eq!(!keys.is_empty(), is_concerned, "{kind:?} {change:?}");
+    }
+}
+
+#[tokio::test]
+async fn federation_says_with_each_generation_that_it_is_to_be_found_out_and_shows_what_is_wrong() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    let mut of_project = deployment("default", "web", "uid-web");
+    of_project["metadata"]["finalizers"] = json!(["compute.datumapis.com/federator"]);
+    let containers = on_hub("")["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"].clone();
+    of_project["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"] = containers;
+    fixture.put(&project(SINGLE), WORKLOAD_DEPLOYMENT, of_project.clone());
+    let key = Key::new(&project(SINGLE), "default", "web");
+    let mut stored = on_hub("f00");
+    stored["metadata"]["annotations"]["compute.datumapis.com/referenced-data-error"] = json!("Secret db is too large");
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, stored);
+    script.asked();
+    fixture.reconcile("federation", &key).await;
+    let sent = script.sent();
+    assert!(
+        sent.iter().all(|(line, _)| !line.starts_with("hub PATCH /apis")),
+        "{sent:?}"
+    );
+    let status = sent.last().unwrap().1.to_string();
+    assert!(
+        status.contains("ReferencedDataNotReady") && status.contains("Secret db is too large"),
+        "{status}"
+    );
+
+    of_project["metadata"]["generation"] = json!(2);
+    of_project["spec"]["template"]["metadata"] = json!({ "annotations": { "a": "b" } });
+    fixture.put(&project(SINGLE), WORKLOAD_DEPLOYMENT, of_project);
+    fixture.reconcile("federation", &key).await;
+    let sent = script.sent();
+    let (_, patch) = sent.iter().find(|(line, _)| line.contains("hub PATCH /apis")).unwrap();
+    let patch = patch.to_string();
+    assert!(patch.contains("\"pending\"") && patch.contains("\"remove\""), "{patch}");
+}

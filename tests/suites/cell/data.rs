@@ -1,0 +1,168 @@
+//! ConfigMaps and Secrets of a project in the cells that need them.
+
+use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::{DFW, ORD};
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::{awaited, gone, names_in};
+use popcell_suites::tenant::Tenant;
+use popcell_test_support::kind::{CONFIG_MAP, INSTANCE, NAMESPACE, SECRET, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, users};
+use serde_json::{Value, json};
+
+use crate::environment::{Environment, P1};
+
+const ROLE: &str = "popcell-referenced-data";
+const REASON: &str = "ReferencedDataNotReady";
+
+/// Values as Secrets have them.
+const FIRST: &str = "Zmlyc3Q=";
+const SECOND: &str = "c2Vjb25k";
+
+fn secret(namespace: &str, value: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "namespace": namespace },
+        "type": "Opaque", "data": { "password": value } })
+}
+
+/// Who waits for a Secret says so; it is in exactly the cell that needs it, with what it holds; a change rolls nothing, and a restart
+/// starts with the new; and it goes with the last that names it.
+pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
+    let settings = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
+        "metadata": { "name": "settings", "namespace": namespace } });
+    tenant.project.create(&settings, false).await?;
+    let named = |name: &str, city, sources: Value| {
+        let mut one = tenant.direct(name, city, 1);
+        one["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"] = sources;
+        one
+    };
+    let both = json!([{ "secretRef": { "name": "db" } }, { "configMapRef": { "name": "settings" } }]);
+    let web = named("web", "DFW", both);
+    let other = named("other", "ORD", json!([{ "configMapRef": { "name": "settings" } }]));
+    for one in [&web, &other] {
+        tenant.project.create(one, false).await?;
+    }
+    let waits = |type_: &'static str| {
+        move |one: &kube::api::DynamicObject| {
+            says(one, type_, "False", REASON)?;
+            let text = one.data["status"]["conditions"].to_string();
+            ensure!(
+                text.contains("Secret db does not exist in the namespace of the Workload"),
+                "{text}"
+            );
+            Ok(())
+        }
+    };
+    tenant.instance(&dfw, "web-0", waits("Ready")).await?;
+    tenant.in_project(INSTANCE, "web-0", waits("Ready")).await?;
+    tenant
+        .in_project(WORKLOAD_DEPLOYMENT, "web", waits("Available"))
+        .await?;
+    tenant.shown("other", 1).await?;
+
+    tenant.project.create(&secret(namespace, FIRST), false).await?;
+    tenant.shown("web", 1).await?;
+    let holds = |value: &str| {
+        let wanted = secret("", value)["data"].clone();
+        move |one: &kube::api::DynamicObject| read::expect_at(one, "/data", &wanted)
+    };
+    awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
+    ensure!(!names_in(&ord, SECRET, &tenant.below).await?.contains(&"db".to_owned()));
+    awaited(&ord, CONFIG_MAP, &tenant.below, "settings", |one| {
+        read::expect_at(one, "/data/title", &json!("popcell"))
+    })
+    .await?;
+    let hash = |one: &kube::api::DynamicObject| one.data["status"]["referencedDataHash"].clone();
+    let first = hash(&tenant.instance(&dfw, "web-0", |_| Ok(())).await?);
+    ensure!(first.is_string(), "{first}");
+    tenant
+        .in_project(INSTANCE, "web-0", |one| {
+            read::expect_at(one, "/status/referencedDataHash", &first)
+        })
+        .await?;
+
+    // A restart, and not the change, starts with what it was changed to.
+    let before = tenant.instances(&dfw).await?;
+    let second = json!({ "data": secret("", SECOND)["data"] });
+    tenant.project.merge(SECRET, Some(namespace), "db", &second).await?;
+    let annotations = json!({ popcell_api::annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+    let restart = json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } });
+    tenant
+        .project
+        .merge(WORKLOAD_DEPLOYMENT, Some(namespace), "web", &restart)
+        .await?;
+    tenant.all_are_others(&dfw, &before).await?;
+    tenant
+        .instance(&dfw, "web-0", |one| {
+            says(one, "Ready", "True", "Available")?;
+            ensure!(hash(one).is_string() && hash(one) != first, "{}", hash(one));
+            Ok(())
+        })
+        .await?;
+    awaited(&dfw, SECRET, &tenant.below, "db", holds(SECOND)).await?;
+
+    tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
+    gone(&dfw, SECRET, &tenant.below, "db").await?;
+    tenant.gone_from_hub(SECRET, "db").await?;
+    ensure!(
+        names_in(&ord, CONFIG_MAP, &tenant.below)
+            .await?
+            .contains(&"settings".to_owned())
+    );
+    tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
+    gone(&ord, CONFIG_MAP, &tenant.below, "settings").await?;
+    tenant.gone_from_hub(CONFIG_MAP, "settings").await
+}
+
+/// A management plane whose credentials are stolen gives itself no right to what is not of a project: not to where Karmada keeps
+/// the credentials of its members.
+pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    tenant.runs("web", &["DFW"], 1).await?;
+    let thief = Plane::connect("thief", &environment.hub_user).await?;
+    let refused = |outcome: Result<()>, words: &str, what: &str| {
+        let text = format!(
+            "{:#}",
+            outcome.err().with_context(|| format!("{what} was carried out"))?
+        );
+        ensure!(text.contains(words), "{what}: {text}");
+        Ok(())
+    };
+    let me = |namespace: &str, name: &str, role: &str, user: &str| {
+        json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": { "name": name, "namespace": namespace },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }] })
+    };
+    let user = users::HUB_USER;
+    for within in ["karmada-cluster", "kube-system", "default", &tenant.below] {
+        let read = thief.list(SECRET, Some(within), "").await.map(|_| ());
+        refused(read, " cannot list ", &format!("a list in {within}"))?;
+    }
+    let of_others = "only in the namespaces that it made for projects";
+    for (within, name, role, user, words) in [
+        ("karmada-cluster", ROLE, ROLE, user, of_others),
+        ("default", ROLE, ROLE, user, of_others),
+        (&*tenant.below, ROLE, ROLE, "another", "binds a role to itself only"),
+        (&*tenant.below, "another", ROLE, user, "binds no role but"),
+        (
+            &*tenant.below,
+            ROLE,
+            "cluster-admin",
+            user,
+            "attempting to grant RBAC permissions",
+        ),
+    ] {
+        let bound = thief.create(&me(within, name, role, user), false).await.map(|_| ());
+        refused(bound, words, &format!("{role} as {name} for {user} in {within}"))?;
+    }
+    let labels = json!({ popcell_api::labels::UPSTREAM_CLUSTER_NAME: "cluster-p1",
+        popcell_api::labels::MANAGED_BY: popcell_api::labels::MANAGED_BY_POPCELL });
+    let labelled = json!({ "metadata": { "labels": labels } });
+    let claimed = thief
+        .merge(NAMESPACE, None, "karmada-cluster", &labelled)
+        .await
+        .map(|_| ());
+    refused(claimed, "changes only Namespaces of projects", "another Namespace")?;
+    tenant.clean("web").await
+}
