@@ -241,6 +241,11 @@ pub mod messages {
         format!("ConfigMaps and Secrets are on their way to city {city_code}")
     }
 
+    /// ReferencedDataNotReady: another client's object of this name is where the project's is to be.
+    pub fn data_held_in_city(kind: &str, name: &str, city_code: &str) -> String {
+        format!("{kind} {name} is held by another owner in city {city_code}: have an operator delete it there")
+    }
+
     /// ReferencedDataNotReady: the city's controller may not read it.
     pub fn data_unreadable_in_city(kind: &str, name: &str, city_code: &str) -> String {
         format!("{kind} {name} cannot be read in city {city_code}: the city's controller has no right to")
@@ -250,6 +255,10 @@ pub mod messages {
     pub fn too_much_data(named: usize, most: usize) -> String {
         format!("the template names {named} ConfigMaps and Secrets, the limit is {most}: name fewer")
     }
+
+    /// ReferencedDataNotReady: no ConfigMap or Secret of the Workload can be carried.
+    pub const NO_ACCESS_TO_DATA: &str =
+        "ConfigMaps and Secrets cannot be carried: the platform gives the controller no right to; tell an operator";
 
     /// ReferencedDataNotReady: the project has none of this name.
     pub fn data_not_found(kind: &str, name: &str) -> String {

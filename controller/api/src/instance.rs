@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, EnvVar, SecretVolumeSource};
+use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, EnvFromSource, EnvVar, SecretVolumeSource};
 use k8s_openapi::api::networking::v1::{IPBlock, NetworkPolicyPort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -344,6 +344,10 @@ pub struct Container {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = keyed_by_name)]
     pub env: Vec<EnvVar>,
+    /// ConfigMaps and Secrets whose keys are variables of the environment; of each exactly one source is set (checked at
+    /// admission). A variable in `env` replaces one of the same name, and a later source an earlier one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_from: Vec<EnvFromSource>,
     /// What the container may use and asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<ContainerResources>,

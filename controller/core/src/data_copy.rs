@@ -16,6 +16,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use popcell_api::conditions::messages;
 use popcell_api::kind::Kind;
 use popcell_api::{annotations, kind, labels};
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::edit::Edit;
 use crate::identity::{self, Project};
+use crate::instance;
 use crate::names::is_dns_subdomain;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -35,9 +37,11 @@ mod tests;
 
 /// How often the sources are read again.
 pub const REFRESH: Duration = Duration::from_mins(10);
-/// When a namespace of the hub that gave no access is asked again.
-const ACCESS_RETRY: Duration = Duration::from_secs(5);
-/// How often the sources are read again while something waits for them.
+/// When a namespace of the hub is asked again after a right to it was bound.
+const BOUND: Duration = Duration::from_secs(5);
+/// When one is that gives no access although it is.
+const NO_ACCESS: Duration = Duration::from_mins(1);
+/// How soon at the earliest sources are read again that something waits for.
 const AWAITED: Duration = Duration::from_secs(15);
 /// When the next of many sources are read.
 const NEXT: Duration = Duration::from_secs(1);
@@ -81,12 +85,17 @@ pub struct Observation<'a> {
     pub namespace: &'a Object,
     /// The WorkloadDeployments in it.
     pub deployments: &'a [&'a Object],
+    /// Whether a WorkloadDeployment is as it was before the sources were read. Of one that has changed meanwhile nothing is said: the
+    /// sources may have changed before it did, and its event enqueues the namespace again.
+    pub is_read_for: &'a dyn Fn(&Object) -> bool,
     /// Its ConfigMaps and Secrets.
     pub access: Access<'a>,
     /// Sources, of the references of [`needed`].
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
+    /// The time of the reconcile.
+    pub now: Timestamp,
 }
 
 /// Notes the version of a source on it, and throws away what it holds where its copy holds that already, or where it is larger than
@@ -135,7 +144,8 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     }
     let mut reconcile = Reconcile {
         seen,
-        plan: Plan::default(),
+        // A copy that is refused holds up no other; a city waits for what it is to have until it has that.
+        plan: Plan::independent(),
     };
     reconcile.decide();
     reconcile.plan
@@ -210,9 +220,26 @@ impl<'a> Reconcile<'_, 'a> {
                 .set(&["subjects"], subjects)
                 .action(),
         };
+        if action.is_some() {
+            // The authorizer learns of it a moment later.
+            self.plan.requeue_within(BOUND);
+        } else {
+            self.plan.requeue_within(NO_ACCESS);
+            self.tell_all(messages::NO_ACCESS_TO_DATA);
+        }
         self.plan.actions.extend(action);
-        // The authorizer learns of it a moment later.
-        self.plan.requeue_within(ACCESS_RETRY);
+    }
+
+    /// Says on all WorkloadDeployments that wait for anything why they do.
+    fn tell_all(&mut self, why: &str) {
+        for deployment in self.seen.deployments {
+            let waits = matches!(Expected::of(deployment), Expected::Pending(_));
+            if waits && deployment.marked() && !deployment.deleting() {
+                let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
+                let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, Some(why));
+                self.plan.actions.extend(edit.action());
+            }
+        }
     }
 
     fn binding_target(&self) -> Target {
@@ -332,7 +359,8 @@ impl<'a> Reconcile<'_, 'a> {
     /// Says on a WorkloadDeployment what its city is to have.
     fn expect(&mut self, deployment: &Object, states: &[(&Reference, State)]) {
         let expected = Expected::of(deployment);
-        if deployment.deleting() || !deployment.marked() || expected == Expected::Anything {
+        let is_ours = deployment.marked() && !deployment.deleting();
+        if !is_ours || expected == Expected::Anything || !(self.seen.is_read_for)(deployment) {
             return;
         }
         let (mut versions, mut fault, mut is_known) = (Vec::new(), None, true);
@@ -371,8 +399,10 @@ impl<'a> Reconcile<'_, 'a> {
         }
         let hash = referenced_data::hash(versions);
         let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
-        if fault.is_some() && expected == Expected::Pending(deployment.annotation(annotations::REFERENCED_DATA_ERROR)) {
-            self.plan.requeue_within(AWAITED);
+        if fault.is_some() && matches!(expected, Expected::Pending(_)) {
+            // What is old waits for a long time already.
+            self.plan
+                .requeue_within(instance::tier(deployment.created(), self.seen.now).max(AWAITED));
         }
         let edit = match (&fault, expected) {
             // What runs has what it had.

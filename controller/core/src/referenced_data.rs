@@ -40,8 +40,10 @@ pub const FIELDS: [&str; 3] = ["data", "binaryData", "type"];
 
 /// The version of what a source holds.
 pub fn version_of_source(source: &Object) -> String {
-    let held: Vec<&Value> = FIELDS.iter().filter_map(|field| source.data.get(*field)).collect();
-    deployment::hash(&json!([source.uid(), held]))
+    let held = FIELDS
+        .iter()
+        .filter_map(|field| Some(((*field).to_owned(), source.data.get(*field)?.clone())));
+    deployment::hash(&json!([source.uid(), Value::Object(held.collect())]))
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or
@@ -94,6 +96,7 @@ mod tests {
             secret("u1", json!({ "type": "Opaque", "data": { "a": "eQ==" } })),
             secret("u1", json!({ "type": "other", "data": { "a": "eA==" } })),
             secret("u1", json!({ "type": "Opaque" })),
+            secret("u1", json!({ "type": "Opaque", "binaryData": { "a": "eA==" } })),
         ] {
             assert_ne!(one, other);
         }

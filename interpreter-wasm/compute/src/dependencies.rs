@@ -84,7 +84,6 @@ impl Found<'_> {
             found.add(CONFIG_MAP, &format!("{variable}/valueFrom/configMapKeyRef/name"))?;
             found.add(SECRET, &format!("{variable}/valueFrom/secretKeyRef/name"))
         })?;
-        // The schema does not describe this field, and servers keep it.
         self.each(&format!("{container}/envFrom"), |found, source| {
             found.add(CONFIG_MAP, &format!("{source}/configMapRef/name"))?;
             found.add(SECRET, &format!("{source}/secretRef/name"))

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container as PodContainer, ContainerPort, EmptyDirVolumeSource, EnvFromSource, LocalObjectReference,
-    Pod, PodSecurityContext, PodSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume as PodVolume,
+    Capabilities, Container as PodContainer, ContainerPort, EmptyDirVolumeSource, LocalObjectReference, Pod,
+    PodSecurityContext, PodSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume as PodVolume,
     VolumeMount,
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicySpec};
@@ -206,14 +206,9 @@ fn pod_spec(
     settings: &Settings,
 ) -> Result<PodSpec, Refusal> {
     let sizes = sizes(raw, &sandbox.containers)?;
-    let containers = sandbox.containers.iter().zip(sizes).enumerate();
+    let containers = sandbox.containers.iter().zip(sizes);
     let containers: Result<Vec<PodContainer>, Refusal> = containers
-        .map(|(index, (container, size))| {
-            Ok(PodContainer {
-                env_from: env_from(raw, index)?,
-                ..pod_container(container, size)?
-            })
-        })
+        .map(|(container, size)| pod_container(container, size))
         .collect();
     let volumes: Result<Vec<PodVolume>, Refusal> = spec.volumes.iter().map(pod_volume).collect();
     let secrets = sandbox.image_pull_secrets.iter();
@@ -237,15 +232,6 @@ fn pod_spec(
         volumes: Some(volumes?),
         ..PodSpec::default()
     })
-}
-
-/// ConfigMaps and Secrets whose keys are variables of a container. The schema does not describe the field, and servers keep it.
-fn env_from(spec: &Value, container: usize) -> Result<Option<Vec<EnvFromSource>>, Refusal> {
-    let found = spec.pointer(&format!("/runtime/sandbox/containers/{container}/envFrom"));
-    let sources = found.map(|found| serde_json::from_value(found.clone())).transpose();
-    sources
-        .map(Option::flatten)
-        .map_err(|error| Refusal::Unreadable(error.to_string()))
 }
 
 fn pod_container(container: &Container, size: ResourceRequirements) -> Result<PodContainer, Refusal> {
@@ -278,6 +264,7 @@ fn pod_container(container: &Container, size: ResourceRequirements) -> Result<Po
         name: container.name.clone(),
         image: Some(container.image.clone()),
         env: Some(container.env.clone()),
+        env_from: Some(container.env_from.clone()),
         ports: Some(ports.collect()),
         resources: Some(size),
         security_context: Some(SecurityContext {

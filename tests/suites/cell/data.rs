@@ -5,7 +5,7 @@ use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::{awaited, gone, names_in};
 use popcell_suites::tenant::Tenant;
-use popcell_test_support::kind::{CONFIG_MAP, INSTANCE, NAMESPACE, SECRET, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CONFIG_MAP, EVENT, INSTANCE, NAMESPACE, SECRET, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, users};
 use serde_json::{Value, json};
 
@@ -14,9 +14,10 @@ use crate::environment::{Environment, P1};
 const ROLE: &str = "popcell-referenced-data";
 const REASON: &str = "ReferencedDataNotReady";
 
-/// Values as Secrets have them.
-const FIRST: &str = "Zmlyc3Q=";
-const SECOND: &str = "c2Vjb25k";
+/// Values as Secrets have them, and what they say.
+const FIRST: &str = "b3Blbi1zZXNhbWUtMQ==";
+const SECOND: &str = "b3Blbi1zZXNhbWUtMg==";
+const SAID: &str = "open-sesame";
 
 fn secret(namespace: &str, value: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "namespace": namespace },
@@ -101,6 +102,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         .await?;
     awaited(&dfw, SECRET, &tenant.below, "db", holds(SECOND)).await?;
 
+    told_nobody(environment, &tenant, &dfw).await?;
     tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
     gone(&dfw, SECRET, &tenant.below, "db").await?;
     tenant.gone_from_hub(SECRET, "db").await?;
@@ -112,6 +114,28 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
     gone(&ord, CONFIG_MAP, &tenant.below, "settings").await?;
     tenant.gone_from_hub(CONFIG_MAP, "settings").await
+}
+
+/// No value is in a log, an Event, or an object that is no Secret.
+async fn told_nobody(environment: &Environment, tenant: &Tenant, dfw: &Plane) -> Result<()> {
+    let values = [FIRST, SECOND, SAID];
+    let management = environment.management.lock().await;
+    management.expect_log_without(&values)?;
+    environment.cells[0].lock().await.expect_log_without(&values)?;
+    for (plane, namespace) in [
+        (&tenant.project, &tenant.namespace),
+        (&tenant.hub, &tenant.below),
+        (dfw, &tenant.below),
+    ] {
+        for kind in [EVENT, WORKLOAD_DEPLOYMENT, INSTANCE] {
+            for one in plane.list(kind, Some(namespace), "").await? {
+                let text = serde_json::to_string(&one).context("an object is no JSON")?;
+                let found = values.iter().find(|value| text.contains(*value));
+                ensure!(found.is_none(), "{} of {namespace} has a value: {text}", kind.kind);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A management plane whose credentials are stolen gives itself no right to what is not of a project: not to where Karmada keeps
@@ -163,6 +187,12 @@ pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<(
         .merge(NAMESPACE, None, "karmada-cluster", &labelled)
         .await
         .map(|_| ());
-    refused(claimed, "changes only Namespaces of projects", "another Namespace")?;
+    let others = "only Namespaces of projects";
+    refused(claimed, others, "a change of another Namespace")?;
+    let deleted = thief.delete(NAMESPACE, None, "karmada-cluster").await;
+    refused(deleted, others, "the deletion of another Namespace")?;
+    let new =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "karmada-other", "labels": labels } });
+    refused(thief.create(&new, false).await.map(|_| ()), others, "another Namespace")?;
     tenant.clean("web").await
 }

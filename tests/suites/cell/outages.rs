@@ -12,7 +12,7 @@ use popcell_suites::read;
 use popcell_suites::steps::{gone, names_in, uids_in};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::START_SECONDS;
-use popcell_test_support::{Fault, Plane, always, eventually};
+use popcell_test_support::{Fault, Plane, always, eventually, users};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, P1, WATCHED};
@@ -210,6 +210,7 @@ impl Replacements {
 pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
     let (lab, tenant) = (&environment.lab, Tenant::new(&environment.lab, P1, namespace).await?);
     let cells = [lab.plane(DFW).await?, lab.plane(ORD).await?];
+    let on_hub = Plane::connect("dfw on the hub", &users::of_cell(lab, DFW).await?).await?;
     tenant.runs("web", &["DFW", "ORD"], 3).await?;
     let mut seen = Replacements(BTreeMap::new());
     seen.look(&tenant, &cells).await?;
@@ -241,7 +242,20 @@ pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Res
         anyhow::Ok(())
     };
     let meanwhile = meanwhile.await;
-    for program in HUB.iter().rev().chain(&KARMADA) {
+    // Until it serves Clusters, and its policies know them, it refuses the cells' writes, and an agent ends.
+    let hubs = environment.to_hub.each_ref();
+    let away = hubs.map(|hub| hub.inject(Fault::HungUp, |_| true));
+    for program in HUB.iter().rev() {
+        lab.start_process(program).await?;
+    }
+    let copy = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance", "metadata": {
+        "name": NAMES[0], "namespace": tenant.below, "annotations": { "test": "written" } } });
+    eventually("the policy knows Clusters", SOON, async || {
+        on_hub.dry_run(&copy).await.map(|_| ())
+    })
+    .await?;
+    drop(away);
+    for program in &KARMADA {
         lab.start_process(program).await?;
     }
     meanwhile?;

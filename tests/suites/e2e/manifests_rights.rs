@@ -28,13 +28,16 @@ type Right = (
     &'static str,
 );
 
+/// What the management plane binds to itself in namespaces of projects.
+const REFERENCED_DATA: &str = "popcell-referenced-data";
+
 /// What the user may do in a project.
 pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
     let plane = environment.lab.plane(SPARE).await?;
     let shipped = manifests::build(manifests::PROJECT_RBAC.as_ref())?;
     accepted(&plane, &shipped).await?;
     let user = only(&shipped, "ClusterRoleBinding")?["subjects"][0]["name"].clone();
-    let rights: [Right; 16] = [
+    let rights: [Right; 20] = [
         (true, "patch", COMPUTE, "workloads", ANY, ""),
         (true, "patch", COMPUTE, "workloads/status", ANY, ""),
         (false, "create", COMPUTE, "workloads", ANY, ""),
@@ -49,7 +52,11 @@ pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
         (true, "list", QUOTA, "resourceclaims", ANY, ""),
         (false, "create", QUOTA, "resourceclaims", ANY, ""),
         (true, "get", "", "namespaces", ANY, ""),
-        (false, "get", "", "secrets", ANY, ""),
+        (true, "get", "", "configmaps", ANY, ""),
+        (true, "get", "", "secrets", ANY, ""),
+        (false, "list", "", "secrets", ANY, ""),
+        (false, "watch", "", "secrets", ANY, ""),
+        (false, "patch", "", "secrets", ANY, ""),
         (true, "create", "authorization.k8s.io", "subjectaccessreviews", ANY, ""),
         (true, "create", "events.k8s.io", "events", ANY, ""),
     ];
@@ -178,7 +185,7 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
     let hub = environment.lab.hub().await?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
     users::of_hub(&environment.lab, files.path()).await?;
-    let rights: [Right; 45] = [
+    let rights: [Right; 53] = [
         (true, "watch", "", "namespaces", "", ""),
         (true, "create", "", "namespaces", "", ""),
         (true, "patch", "", "namespaces", "", ""),
@@ -220,6 +227,14 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
         (false, "get", "", "configmaps", HOME, "other"),
         (false, "update", "", "configmaps", HOME, REMOVED_CELLS),
         (false, "get", "", "secrets", "karmada-cluster", ""),
+        (false, "get", "", "secrets", ANY, ""),
+        (false, "list", "", "secrets", ANY, ""),
+        (true, "create", RBAC, "rolebindings", ANY, ""),
+        (true, "patch", RBAC, "rolebindings", ANY, REFERENCED_DATA),
+        (false, "patch", RBAC, "rolebindings", ANY, "other"),
+        (false, "delete", RBAC, "rolebindings", ANY, REFERENCED_DATA),
+        (true, "bind", RBAC, "clusterroles", "", REFERENCED_DATA),
+        (false, "bind", RBAC, "clusterroles", "", "cluster-admin"),
         (false, "list", CONFIG, "resourceinterpretercustomizations", "", ""),
         (
             false,

@@ -36,8 +36,10 @@ pub fn uses_to_review(old: Option<&Object>, new: &Object, workload: Option<&Obje
     }
     let workload = workload.filter(|workload| derived::is_of(new, workload));
     let mut uses = networks(old, new, workload);
-    if old.and_then(template) != template(new) || old.is_none() {
-        uses.extend(data(new, workload));
+    // Its Workload's author was asked for what runs there, and for nothing else.
+    let is_reviewed = workload.is_some_and(|workload| template(workload) == template(new));
+    if !is_reviewed && (old.is_none() || old.and_then(template) != template(new)) {
+        uses.extend(data(new));
     }
     uses
 }
@@ -64,13 +66,10 @@ fn networks(old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Ve
     uses
 }
 
-fn data(new: &Object, workload: Option<&Object>) -> Vec<ObjectUse> {
-    let key = |kind: Kind, name: &str| (kind.plural, name.to_owned());
-    let reviewed = workload.into_iter().flat_map(references::uses);
-    let mut asked: BTreeSet<_> = reviewed.map(|one| key(one.kind, one.name)).collect();
-    let mut uses = Vec::new();
+fn data(new: &Object) -> Vec<ObjectUse> {
+    let (mut asked, mut uses) = (BTreeSet::new(), Vec::new());
     for one in references::uses(new) {
-        if asked.insert(key(one.kind, one.name)) {
+        if asked.insert((one.kind.plural, one.name)) {
             uses.push(ObjectUse {
                 path: format!("{}.{}", super::INSTANCE, one.place),
                 kind: one.kind,

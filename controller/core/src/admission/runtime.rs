@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::EnvFromSource;
 use popcell_api::{
     Container, InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime,
     Volume, VolumeAttachment,
@@ -9,7 +10,7 @@ use popcell_api::{
 use popcell_contract::instance_types;
 
 use super::field::Faults;
-use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST, MOST_DATA, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
 
@@ -20,6 +21,9 @@ const ALL_VARIABLES: usize = 256 * 1024;
 /// What one may have, its name included: `name=value` and its end are one string of 32 pages at most (Linux,
 /// `MAX_ARG_STRLEN`), or the container never starts.
 const ONE_VARIABLE: usize = 128 * 1024 - 2;
+/// What a prefix may have, in bytes. Kubernetes has no bound, and the node repeats it for each key: a ConfigMap of 1 MiB has more
+/// than 100 000.
+const PREFIX: usize = 256;
 
 /// Volumes by their names; of two of one name the first.
 type Volumes<'a> = BTreeMap<&'a str, &'a Volume>;
@@ -89,9 +93,10 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, fa
 /// `path` is that of the list of containers.
 fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) {
     let mut together = 0_usize;
-    for (index, container) in containers.iter().enumerate() {
-        let path = format!("{path}[{index}].env");
-        let variables = faults.at_most(&path, &container.env, LONGEST_LIST);
+    for (index, one) in containers.iter().enumerate() {
+        let container = format!("{path}[{index}]");
+        let path = format!("{container}.env");
+        let variables = faults.at_most(&path, &one.env, LONGEST_LIST);
         for (number, variable) in variables.iter().enumerate() {
             let value = variable.value.as_deref().unwrap_or_default();
             let size = variable.name.len().saturating_add(value.len());
@@ -106,6 +111,8 @@ fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) 
             let from = from.and_then(Result::ok).map_or(0, |text| text.len());
             together = together.saturating_add(size).saturating_add(from);
         }
+        let from = check_sources(&format!("{container}.envFrom"), &one.env_from, faults);
+        together = together.saturating_add(from);
     }
     if together > ALL_VARIABLES {
         let rule = format!(
@@ -114,6 +121,31 @@ fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) 
         );
         faults.invalid(path, together, &rule);
     }
+}
+
+/// ConfigMaps and Secrets whose keys are variables of a container, by the rules of Kubernetes (k8s.io/kubernetes,
+/// pkg/apis/core/validation `ValidateEnvFrom`). What they take as text, in bytes.
+fn check_sources(path: &str, sources: &[EnvFromSource], faults: &mut Faults) -> usize {
+    const CHOICE: &str = "exactly one of configMapRef and secretRef";
+    let mut together = 0_usize;
+    for (index, source) in faults.at_most(path, sources, MOST_DATA).iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        match (&source.config_map_ref, &source.secret_ref) {
+            (None, None) => faults.required(path.as_str(), CHOICE),
+            (Some(_), Some(_)) => faults.forbidden(path.as_str(), CHOICE),
+            (Some(config_map), None) => faults.object_name(format!("{path}.configMapRef.name"), &config_map.name),
+            (None, Some(secret)) => faults.object_name(format!("{path}.secretRef.name"), &secret.name),
+        }
+        let prefix = source.prefix.as_deref().unwrap_or_default();
+        if prefix.len() > PREFIX {
+            faults.too_long(format!("{path}.prefix"), PREFIX);
+        } else if !prefix.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=') {
+            let rule = "must consist only of printable ASCII characters other than '='";
+            faults.invalid(format!("{path}.prefix"), prefix, rule);
+        }
+        together = together.saturating_add(serde_json::to_string(source).map_or(0, |text| text.len()));
+    }
+    together
 }
 
 fn check_machine(path: &str, machine: &VirtualMachineRuntime, volumes: &Volumes<'_>, faults: &mut Faults) {

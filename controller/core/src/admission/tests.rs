@@ -250,6 +250,70 @@ fn containers_ports_and_attachments() {
 }
 
 #[test]
+fn sources_of_environment_variables() {
+    const SOURCES: &str = "/spec/template/spec/runtime/sandbox/containers/0/envFrom";
+    const PLACE: &str = "spec.template.spec.runtime.sandbox.containers[0].envFrom[0]";
+    let subdomain = "a lowercase RFC 1123 subdomain must consist";
+    let prefix = "must consist only of printable ASCII characters other than '='";
+    let named = |name: &str| json!({ "name": name, "optional": true });
+    for good in [
+        json!([]),
+        json!([{ "configMapRef": named("a") }, { "secretRef": named("a.b-1"), "prefix": "" }]),
+        json!([{ "secretRef": { "name": "a" }, "prefix": "my.A-1 ~" }, { "secretRef": { "name": "a" }, "prefix": "p".repeat(256) }]),
+    ] {
+        let mut whole = workload();
+        set(&mut whole, SOURCES, good.clone());
+        assert_eq!(faults(None, whole), Vec::<String>::new(), "{good}");
+    }
+    let choice = "exactly one of configMapRef and secretRef";
+    let rows = [
+        (json!({}), format!("{PLACE}: Required value: {choice}")),
+        (json!({ "prefix": "A_" }), format!("{PLACE}: Required value: {choice}")),
+        (
+            json!({ "configMapRef": named("a"), "secretRef": named("a") }),
+            format!("{PLACE}: Forbidden: {choice}"),
+        ),
+        (
+            json!({ "configMapRef": {} }),
+            format!("{PLACE}.configMapRef.name: Required value"),
+        ),
+        (
+            json!({ "secretRef": named("") }),
+            format!("{PLACE}.secretRef.name: Required value"),
+        ),
+        (
+            json!({ "configMapRef": named("../a") }),
+            format!("{PLACE}.configMapRef.name: Invalid value: \"../a\": {subdomain}"),
+        ),
+        (
+            json!({ "secretRef": named("A_b") }),
+            format!("{PLACE}.secretRef.name: Invalid value: \"A_b\": {subdomain}"),
+        ),
+        (
+            json!({ "secretRef": named("a"), "prefix": "A=" }),
+            format!("{PLACE}.prefix: Invalid value: \"A=\": {prefix}"),
+        ),
+        (
+            json!({ "secretRef": named("a"), "prefix": "A\n" }),
+            format!("{PLACE}.prefix: Invalid value: \"A\\n\": {prefix}"),
+        ),
+        (
+            json!({ "secretRef": named("a"), "prefix": "\u{e9}" }),
+            format!("{PLACE}.prefix: Invalid value: \"\u{e9}\": {prefix}"),
+        ),
+        (
+            json!({ "secretRef": named("a"), "prefix": "p".repeat(257) }),
+            format!("{PLACE}.prefix: Too long: may not be more than 256 bytes"),
+        ),
+    ];
+    let rows = rows.each_ref();
+    table(
+        workload,
+        &rows.map(|(source, expected)| (SOURCES, json!([source]), expected.as_str())),
+    );
+}
+
+#[test]
 fn an_unchanged_spec_or_an_object_being_deleted_is_admitted_unread() {
     let mut bad = workload();
     bad["spec"]["placements"] = json!([]);

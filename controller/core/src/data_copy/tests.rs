@@ -119,6 +119,7 @@ fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn
         project: of,
         namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
         deployments: &deployments,
+        is_read_for: &|one| one.annotation("test/newer").is_none(),
         access: Access::Open(&copies),
         source: &|reference| match sources.iter().find(|(one, _)| one == reference) {
             _ if is_forbidden(reference) => Source::Forbidden,
@@ -126,6 +127,7 @@ fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn
             _ => Source::Absent,
         },
         has_more: false,
+        now: crate::testing::now(),
     })
 }
 
@@ -354,9 +356,11 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
             project: Some(PROJECT),
             namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
             deployments: &deployments,
+            is_read_for: &|_| true,
             access: Access::Forbidden(binding, user),
             source: &|_| Source::Unknown,
             has_more: false,
+            now: crate::testing::now(),
         })
     };
     let plan = decide(None, "me");
@@ -369,15 +373,39 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
         object.at("/subjects"),
         Some(&json!([{ "kind": "User", "apiGroup": RBAC, "name": "me" }]))
     );
-    assert_eq!(plan.requeue, Some(ACCESS_RETRY));
+    assert_eq!(plan.requeue, Some(BOUND));
     let mut there = object.as_ref().clone();
     there.metadata.uid = Some("b".to_owned());
     there.metadata.resource_version = Some("1".to_owned());
-    assert!(decide(Some(&there), "me").is_unchanged());
+    // It is there and gives nothing: who waits is told, and it is asked for less often.
+    let told = decide(Some(&there), "me");
+    let [Action::Patch(patch)] = &told.actions[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        (patch.target.kind, told.requeue),
+        (kind::WORKLOAD_DEPLOYMENT, Some(NO_ACCESS))
+    );
     assert_eq!(decide(Some(&there), "renamed").actions.len(), 1);
     there.metadata.labels = None;
     let foreign = decide(Some(&there), "renamed");
-    assert!(foreign.is_unchanged() && matches!(foreign.notes[..], [Note::Foreign(_)]));
+    assert_eq!(foreign.actions.len(), 1);
+    assert!(matches!(foreign.notes[..], [Note::Foreign(_)]));
+}
+
+#[test]
+fn what_was_read_before_a_change_of_the_template_is_not_expected_of_it() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    let newer = |one: &mut Object| {
+        one.metadata
+            .annotations
+            .get_or_insert_default()
+            .insert("test/newer".to_owned(), String::new());
+    };
+    servers.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0", newer);
+    servers.settle(reconcile);
+    assert!(copy(&servers, "secrets/db").is_some());
+    assert_eq!(expected(&servers, "web-0"), (Expected::Pending(None), None));
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub const MOST: usize = 256;
 pub enum Presence {
     /// It is there, with this [`referenced_data::version`].
     Found(String),
+    /// The same, and it is no copy of ours.
+    Own(String),
     /// It is not there, or on its way out.
     Absent,
     /// The server gives no right to read it.
@@ -46,7 +48,14 @@ impl Presence {
     /// By the answer of a server; `None` = NotFound.
     pub fn of(found: Option<&Object>) -> Self {
         let there = found.filter(|object| !object.deleting());
-        there.map_or(Self::Absent, |object| Self::Found(referenced_data::version(object)))
+        there.map_or(Self::Absent, |object| {
+            let version = referenced_data::version(object);
+            if object.marked() {
+                Self::Found(version)
+            } else {
+                Self::Own(version)
+            }
+        })
     }
 }
 
@@ -106,10 +115,14 @@ pub fn judge(deployment: &Object, presence: impl Fn(&Reference) -> Presence) -> 
     if let Some(impossible) = named.iter().find(|one| !is_dns_subdomain(&one.name)) {
         return absent(impossible);
     }
-    let mut versions = Vec::new();
+    let (mut versions, mut own) = (Vec::new(), None);
     for one in &named {
         match presence(one) {
             Presence::Found(version) => versions.push((one, version)),
+            Presence::Own(version) => {
+                own = own.or(Some(one));
+                versions.push((one, version));
+            }
             Presence::Absent if references::is_optional(deployment, one) => {}
             Presence::Absent => return absent(one),
             Presence::Forbidden => return Waiting(messages::data_unreadable_in_city(one.kind.kind, &one.name, city)),
@@ -118,7 +131,10 @@ pub fn judge(deployment: &Object, presence: impl Fn(&Reference) -> Presence) -> 
     }
     let found = referenced_data::hash(versions.iter().map(|(one, version)| (*one, version.as_str())));
     match expected {
-        Some(expected) if expected != found => Waiting(messages::data_on_its_way(city)),
+        Some(expected) if expected != found => Waiting(own.map_or_else(
+            || messages::data_on_its_way(city),
+            |one| messages::data_held_in_city(one.kind.kind, &one.name, city),
+        )),
         _ => Ready(found),
     }
 }

@@ -24,6 +24,11 @@ pub(super) fn is_made_for(hub: &Object, deployment: &Object) -> bool {
     }
 }
 
+/// Whether a spec has another template than what is stored.
+fn changes_template(existing: &Object, spec: &Value) -> bool {
+    existing.at("/spec/template") != spec.get("template")
+}
+
 fn same_workload(hub: &Object, deployment: &Object) -> bool {
     let uid = deployment.text("/spec/workloadRef/uid");
     uid.is_some() && hub.text("/spec/workloadRef/uid") == uid
@@ -103,7 +108,7 @@ impl<'a> Reconcile<'a> {
             } else {
                 // Only what carries our marker is deleted: take it over first.
                 held = true;
-                self.plan.actions.extend(self.stamped(one).action());
+                self.plan.actions.extend(self.stamped(one, false).action());
             }
         }
         held
@@ -153,7 +158,7 @@ impl<'a> Reconcile<'a> {
                 .into(),
         );
         let expected = self
-            .expected_data(None)
+            .expected_data(None, true)
             .map(|value| (annotations::EXPECTED_REFERENCED_DATA, value.to_owned()));
         let stamps = self.stamps().into_iter().chain(expected);
         object.metadata.annotations = Some(stamps.map(|(key, value)| (key.to_owned(), value)).collect());
@@ -162,20 +167,23 @@ impl<'a> Reconcile<'a> {
     }
 
     fn update_deployment(&mut self, existing: &Object) {
-        let edit = self.stamped(existing);
         // Of one whose status is too large the spec is not kept; it is of the generation that was written with it.
         let [_, (key, generation)] = self.stamps();
         if existing.excess().is_some() && existing.annotation(key) == Some(&generation) {
-            self.plan.actions.extend(edit.action());
+            self.plan.actions.extend(self.stamped(existing, false).action());
             return;
         }
-        let edit = edit.spec_unless_echoed(&self.spec(), self.seen.spec_echoes, &mut self.plan.notes);
+        let spec = self.spec();
+        let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
+        let is_echo = self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec"));
+        let edit = self.stamped(existing, !is_echo && changes_template(existing, &spec));
+        let edit = edit.spec_unless_echoed(&spec, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
     }
 
     /// Labels and annotations of ours; the generation goes with the spec in one write, so that a status can be matched
-    /// with the generation that it observed.
-    fn stamped<'o>(&self, existing: &'o Object) -> Edit<'o> {
+    /// with the generation that it observed. `changes_template`: what is written beside them is another one.
+    fn stamped<'o>(&self, existing: &'o Object, changes_template: bool) -> Edit<'o> {
         let mut edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         for (key, value) in hub_labels(self.seen.deployment) {
             edit = edit.label(key, &value);
@@ -183,20 +191,24 @@ impl<'a> Reconcile<'a> {
         for (key, value) in self.stamps() {
             edit = edit.annotation(key, Some(&value));
         }
-        let expected = self.expected_data(Some(existing));
+        self.expecting(edit, existing, changes_template)
+    }
+
+    /// What its city is to have of ConfigMaps and Secrets goes with the template in one write.
+    fn expecting<'o>(&self, mut edit: Edit<'o>, existing: &'o Object, changes_template: bool) -> Edit<'o> {
+        let expected = self.expected_data(Some(existing), changes_template);
         if expected != existing.annotation(annotations::EXPECTED_REFERENCED_DATA) {
             edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, None);
         }
         edit.annotation(annotations::EXPECTED_REFERENCED_DATA, expected)
     }
 
-    /// What its city is to have of ConfigMaps and Secrets, as far as it is known of this generation; `None` where it names none.
-    fn expected_data<'o>(&self, existing: Option<&'o Object>) -> Option<&'o str> {
+    /// What its city is to have of ConfigMaps and Secrets, as far as it is known of its template; `None` where that names none.
+    fn expected_data<'o>(&self, existing: Option<&'o Object>, changes_template: bool) -> Option<&'o str> {
         if !self.seen.carries_data || references::data(self.seen.deployment).is_empty() {
             return None;
         }
-        let [_, (key, generation)] = self.stamps();
-        let existing = existing.filter(|one| one.annotation(key) == Some(&generation));
+        let existing = existing.filter(|_| !changes_template);
         let known = existing.and_then(|one| one.annotation(annotations::EXPECTED_REFERENCED_DATA));
         Some(known.unwrap_or(annotations::DATA_PENDING))
     }
@@ -230,10 +242,16 @@ impl<'a> Reconcile<'a> {
         }
         let (spec, is_whole) = self.lowered_spec(existing)?;
         // What is carried whole is of this generation.
+        let changes_template = changes_template(existing, &spec);
         let edit = if is_whole {
-            self.stamped(existing)
+            self.stamped(existing, changes_template)
         } else {
-            Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing)
+            let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
+            if changes_template {
+                self.expecting(edit, existing, true)
+            } else {
+                edit
+            }
         };
         edit.spec(&spec).action()
     }

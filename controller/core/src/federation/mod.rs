@@ -7,7 +7,7 @@
 //! - One that no Workload asks for is carried only to a city that the project has a usable LocationBinding of. Without
 //!   one, running workloads are unaffected, and may become fewer.
 //! - A reference to an object of the own namespace loses that namespace, which has another name on the hub.
-//! - With each generation it has to be found out again what a city is to have of ConfigMaps and Secrets ([`crate::data_copy`]).
+//! - With each change of its template it has to be found out again what a city is to have of ConfigMaps and Secrets ([`crate::data_copy`]).
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
 //! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of

@@ -79,7 +79,7 @@ const TEMPLATE: &[Row] = &[
         "spec.networkInterfaces[].network.namespace",
         Done(
             Deployment,
-            "where the Network is; by default in the namespace of the object",
+            "where the Network is: the namespace of the object; one of another is not carried to cities (NetworkNotFound)",
         ),
     ),
     (
@@ -148,6 +148,26 @@ const TEMPLATE: &[Row] = &[
         Done(Provider, "without it, when it is not there"),
     ),
     (
+        "spec.runtime.sandbox.containers[].envFrom[].configMapRef.name",
+        Done(Data, CONFIG_MAP),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].envFrom[].configMapRef.optional",
+        Done(Provider, "without it, when it is not there"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].envFrom[].prefix",
+        Done(Provider, "in front of the name of each variable"),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].envFrom[].secretRef.name",
+        Done(Data, SECRET),
+    ),
+    (
+        "spec.runtime.sandbox.containers[].envFrom[].secretRef.optional",
+        Done(Provider, "without it, when it is not there"),
+    ),
+    (
         "spec.runtime.sandbox.containers[].image",
         Done(Provider, "image of the container"),
     ),
@@ -209,19 +229,22 @@ const TEMPLATE: &[Row] = &[
     ),
     (
         "spec.volumes[].disk.deviceName",
-        Done(Provider, "`persistent-disk-<index>` by default"),
+        Done(MachineProvider, "`persistent-disk-<index>` by default"),
     ),
     (
         "spec.volumes[].disk.template.metadata.annotations.*",
-        Done(Provider, "on the disk"),
+        Done(MachineProvider, "on the disk"),
     ),
     (
         "spec.volumes[].disk.template.metadata.labels.*",
-        Done(Provider, "on the disk"),
+        Done(MachineProvider, "on the disk"),
     ),
     (
         "spec.volumes[].disk.template.spec.populator.filesystem.type",
-        Done(Provider, "the disk has an empty filesystem at first"),
+        Done(
+            Provider,
+            "the disk has an empty filesystem at first; that of a Pod has its node's type",
+        ),
     ),
     (
         "spec.volumes[].disk.template.spec.populator.image.name",

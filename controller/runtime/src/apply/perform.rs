@@ -378,7 +378,7 @@ impl WriteResponses {
             && error.rejected().is_some()
             && !failed.reads()
         {
-            let words = failed.refusal.words();
+            let words = failed.words_for(&failed.target);
             self.rejections
                 .push(Rejection::new(&failed.target, failed.verb, &words));
         }

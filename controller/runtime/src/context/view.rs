@@ -22,9 +22,17 @@ pub struct LiveReads {
     unreadable: BTreeSet<Address>,
     missed: Option<ApplyError>,
     silent: BTreeSet<Plane>,
+    /// Versions of stored objects that what was read was read for.
+    premises: BTreeMap<Address, String>,
 }
 
 impl LiveReads {
+    /// Notes the version of an object of a store before others are read for it: what an event brings meanwhile was not read for.
+    pub fn read_for(&mut self, plane: &Plane, kind: Kind, object: &Object) {
+        let version = object.resource_version().to_owned();
+        self.premises.insert(address(&Target::of(plane, kind, object)), version);
+    }
+
     /// A plane did not say what it was asked, and the reconcile goes on without: after it the key is looked at again, as
     /// if the reconcile had failed so.
     pub fn miss(&mut self, plane: &Plane, error: ApplyError) {
@@ -112,6 +120,12 @@ impl<'a> Snapshot<'a> {
     /// What was read live in this reconcile; `None` = not read, `Some(None)` = NotFound.
     pub fn read_live(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<Option<Arc<Object>>> {
         self.live.get(plane, kind, namespace, name).cloned()
+    }
+
+    /// Whether what was read live was read for this version of an object ([`LiveReads::read_for`]).
+    pub fn is_read_for(&self, plane: &Plane, kind: Kind, object: &Object) -> bool {
+        let version = self.live.premises.get(&address(&Target::of(plane, kind, object)));
+        version.is_some_and(|version| version == object.resource_version())
     }
 
     /// Whether a plane did not say in this reconcile what it was asked ([`LiveReads::miss`]).

@@ -7,6 +7,7 @@ use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA};
 use popcell_api::kind::{self, Kind};
 use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
+use popcell_core::names;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
 use popcell_core::references::{self, DATA, Reference};
@@ -78,6 +79,9 @@ impl Reconciler for DataCopy {
             let Some(stored) = stored.filter(Stored::is_concerned) else {
                 return Ok(());
             };
+            for one in &stored.deployments {
+                live.read_for(&key.plane, kind::WORKLOAD_DEPLOYMENT, one);
+            }
             if !self.read_copies(context, live, key).await? {
                 return Ok(());
             }
@@ -96,7 +100,7 @@ impl Reconciler for DataCopy {
         })
     }
 
-    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let stored = Stored::find(snapshot, key)?;
         if !stored.is_concerned() {
             return Some(Plan::default());
@@ -116,9 +120,11 @@ impl Reconciler for DataCopy {
                 project,
                 namespace: &stored.namespace,
                 deployments: &deployments,
+                is_read_for: &|one| snapshot.is_read_for(&key.plane, kind::WORKLOAD_DEPLOYMENT, one),
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
+                now,
             })
         };
         let engaged = stored
@@ -199,6 +205,10 @@ async fn read_sources(
         live.forget(project, kind);
     }
     context.read_server(live, project).await?;
+    context.read_namespace(live, project, within).await?;
+    if !is_current(&Snapshot::new(context, live), project, within, hub_namespace) {
+        return Ok(());
+    }
     let mut held = 0;
     for Reference { kind, name } in needed {
         if held > AT_ONCE {
@@ -226,6 +236,12 @@ async fn read_sources(
         live.put(&target, source);
     }
     Ok(())
+}
+
+/// Whether a hub namespace stands for the namespace of the project as it lives now, and not for an earlier one of its name.
+fn is_current(snapshot: &Snapshot<'_>, project: &Plane, within: &str, hub_namespace: &str) -> bool {
+    let found = snapshot.project_namespace(project, within).known().flatten();
+    found.is_some_and(|one| names::hub_namespace(one.uid()) == hub_namespace)
 }
 
 /// What was read of the hub namespace.

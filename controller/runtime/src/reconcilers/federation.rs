@@ -259,7 +259,14 @@ fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object
             hub.rejections
                 .of(DATA_COPY_RECONCILER, &hub_namespaces::key(&hub_namespace))
         };
-        is_named.then(of_namespace)?.into_iter().next()
+        let named = references::data(deployment);
+        let is_of_it = |one: &Rejection| {
+            let target = &one.target;
+            named
+                .iter()
+                .any(|one| one.kind == target.kind && one.name == target.name)
+        };
+        is_named.then(of_namespace)?.into_iter().find(is_of_it)
     };
     let of_reference = || of_reference().or_else(of_data);
     of_policy.into_iter().next().or_else(of_reference).or_else(|| {

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
 use popcell_core::plan::{NAMESPACE, Plane, Target};
+use popcell_core::references::DATA;
 use thiserror::Error;
 
 use popcell_client::Unproven;
@@ -193,6 +194,10 @@ impl Failed {
 
     /// The server's words as it would say them of an object that was refused likewise.
     pub(crate) fn words_for(&self, target: &Target) -> String {
+        if DATA.contains(&target.kind) {
+            // A policy may repeat what the object holds, and who reads the condition may not read that.
+            return self.refusal.to_string();
+        }
         let quoted = |target: &Target| format!("\"{}\"", target.name);
         self.refusal.words().replace(&quoted(&self.target), &quoted(target))
     }

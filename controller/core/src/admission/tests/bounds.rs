@@ -67,6 +67,29 @@ fn environment_variables_of_all_containers_fit_together() {
 }
 
 #[test]
+fn sources_of_variables_are_so_many_and_fit_together() {
+    let with = |containers: usize, sources: usize, prefix: usize| {
+        let source = json!({ "secretRef": { "name": "s" }, "prefix": "p".repeat(prefix) });
+        let mut whole = workload();
+        let one = |number: usize| json!({ "name": format!("c{number}"), "image": "i", "envFrom": vec![source.clone(); sources] });
+        set(&mut whole, CONTAINERS, (0..containers).map(one).collect());
+        set(&mut whole, "/spec/template/spec/volumes", json!([]));
+        faults(None, whole)
+    };
+    assert_eq!(with(1, 100, 1), Vec::<String>::new());
+    assert_eq!(
+        with(1, 101, 1),
+        [format!("{AT}[0].envFrom: Too many: 101: must have at most 100 items")]
+    );
+    assert_eq!(with(8, 100, 256), Vec::<String>::new());
+    let found = with(9, 100, 256);
+    assert!(
+        matches!(&found[..], [one] if one.starts_with(&format!("{AT}: Invalid value: ")) && one.contains("together")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn an_interface_has_so_many_rules_and_a_rule_so_many_parts() {
     const INTERFACE: &str = "/spec/template/spec/networkInterfaces/0";
     const POLICY: &str = "spec.template.spec.networkInterfaces[0].networkPolicy.ingress";

@@ -134,6 +134,25 @@ fn every_fault_of_a_template_is_found_in_both_kinds() {
 }
 
 #[test]
+fn what_runs_something_else_than_its_workload_is_asked_for_what_it_reads() {
+    let mut asked = workload();
+    let container = "/spec/template/spec/runtime/sandbox/containers/0";
+    asked.pointer_mut(container).unwrap()["envFrom"] = json!([{ "secretRef": { "name": "db" } }]);
+    let (made, workload) = (of(&asked), object(asked.clone()));
+    let named = |old: Option<&Value>, new: &Value| -> Vec<String> {
+        let old = old.map(|one| object(one.clone()));
+        let uses = uses_to_review(old.as_ref(), &object(new.clone()), Some(&workload));
+        uses.into_iter().map(|one| one.name).collect()
+    };
+    assert_eq!(named(None, &made), Vec::<String>::new());
+    let mut other = made.clone();
+    other.pointer_mut(container).unwrap()["image"] = json!("mine:1");
+    assert_eq!(named(None, &other), ["db"]);
+    assert_eq!(named(Some(&made), &other), ["db"]);
+    assert_eq!(named(Some(&other), &made), Vec::<String>::new());
+}
+
+#[test]
 fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     let mut asked = workload();
     // From before a rule, in a city that has lost its binding.

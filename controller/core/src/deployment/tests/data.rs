@@ -223,6 +223,7 @@ fn what_is_expected_and_what_is_there_decide() {
             .zip(["s1", crate::referenced_data::version(&own).as_str()]),
     );
     let on_its_way = "ConfigMaps and Secrets are on their way to city DFW";
+    let held = "Secret key is held by another owner in city DFW: have an operator delete it there";
     let absent = "Secret key is not in city DFW";
     let forbidden = "Secret key cannot be read in city DFW: the city's controller has no right to";
     let [there, mine, leaving] = [&key, &own, &going].map(|one| Presence::of(Some(one)));
@@ -239,7 +240,7 @@ fn what_is_expected_and_what_is_there_decide() {
         (Some(hash.as_str()), None, &there, ready(&hash)),
         // An error of a later version holds nothing that is there.
         (Some(&hash), Some("why"), &there, ready(&hash)),
-        (Some(&hash), None, &mine, waiting(on_its_way)),
+        (Some(&hash), None, &mine, waiting(held)),
         (Some("0123456789abcdef"), None, &there, waiting(on_its_way)),
         (Some(""), None, &there, waiting(on_its_way)),
         (Some(&hash), None, &leaving, waiting(absent)),
