@@ -18,7 +18,7 @@ use popcell_suites::tenant::{Tenant, available};
 
 const IDLE: Duration = Duration::from_mins(1);
 /// What is older waits for something else than that minute.
-const YOUNG: Duration = Duration::from_mins(5);
+const YOUNG: Duration = Duration::from_mins(3);
 /// Two records, two controllers, and two looks at most in a minute.
 const RECORDS: f64 = 8.0;
 const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
@@ -105,7 +105,10 @@ pub(crate) async fn quiet(environment: &Environment, namespace: &str) -> Result<
     let dfw = environment.lab.plane(DFW).await?;
     tenant.report(&dfw, "web-us-dfw", 1, 1).await?;
     tenant.shown("web-us-dfw", 1).await?;
-    eventually("nobody is owed a write", SOON, async || nobody_waits(environment).await).await?;
+    eventually("nobody is owed a write", YOUNG + SOON, async || {
+        nobody_waits(environment).await
+    })
+    .await?;
     let mut before = all_requests(environment).await?;
     eventually("the world has come to rest", SOON, async || {
         tokio::time::sleep(Duration::from_secs(3)).await;
