@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use popcell_api::conditions::messages;
 use popcell_api::kind::Kind;
 use popcell_api::{annotations, kind, labels};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::edit::Edit;
 use crate::identity::{self, Project};
@@ -72,8 +72,6 @@ pub enum Access<'a> {
     Open(&'a [(Kind, &'a Object)]),
     /// The RoleBinding has to be there first: it as it is, and the user that it is for.
     Forbidden(Option<&'a Object>, &'a str),
-    /// It did not say.
-    Unknown,
 }
 
 /// What a reconcile looks at.
@@ -172,7 +170,6 @@ impl<'a> Reconcile<'_, 'a> {
         let copies = match self.seen.access {
             Access::Open(copies) => copies,
             Access::Forbidden(binding, user) => return self.ask_for_access(binding, user),
-            Access::Unknown => return self.plan.notes.push(Note::Unknown(Plane::Hub)),
         };
         if !needed.is_empty() && !has_had_some(self.seen.namespace) {
             // Before the first copy: after a restart it says where to look for copies that are not needed any more.
@@ -201,13 +198,12 @@ impl<'a> Reconcile<'_, 'a> {
         let subjects = json!([{ "kind": "User", "apiGroup": RBAC, "name": user }]);
         let action = match binding {
             None => {
-                let object = Object::new(ROLE, &ROLE_BINDING.resource())
+                let mut object = Object::new(ROLE, &ROLE_BINDING.resource())
                     .within(self.seen.namespace.name())
                     .data(json!({
                         "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": ROLE },
                         "subjects": subjects,
                     }));
-                let mut object = object;
                 let marker = (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_POPCELL.to_owned());
                 object.metadata.labels = Some([marker].into());
                 Some(Action::create(&Plane::Hub, ROLE_BINDING, object))
@@ -318,12 +314,9 @@ impl<'a> Reconcile<'_, 'a> {
     }
 
     fn create(&mut self, reference: &Reference, source: &Object, version: &str) {
-        let held = FIELDS
-            .iter()
-            .filter_map(|field| Some(((*field).to_owned(), source.data.get(*field)?.clone())));
         let mut object = Object::new(&reference.name, &reference.kind.resource())
             .within(self.seen.namespace.name())
-            .data(Value::Object(held.collect()));
+            .data(referenced_data::held(source));
         let labels = referenced_data::copy_labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
         object.metadata.labels = Some(labels.into());
         object.metadata.annotations = Some([(annotations::DATA_VERSION.to_owned(), version.to_owned())].into());

@@ -38,12 +38,16 @@ impl<'a> Expected<'a> {
 /// Fields of a ConfigMap or Secret that make up what it holds.
 pub const FIELDS: [&str; 3] = ["data", "binaryData", "type"];
 
+/// What a source holds.
+pub(crate) fn held(source: &Object) -> Value {
+    let fields = FIELDS.iter();
+    let held = fields.filter_map(|field| Some(((*field).to_owned(), source.data.get(*field)?.clone())));
+    Value::Object(held.collect())
+}
+
 /// The version of what a source holds.
 pub fn version_of_source(source: &Object) -> String {
-    let held = FIELDS
-        .iter()
-        .filter_map(|field| Some(((*field).to_owned(), source.data.get(*field)?.clone())));
-    deployment::hash(&json!([source.uid(), Value::Object(held.collect())]))
+    deployment::hash(&json!([source.uid(), held(source)]))
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or

@@ -1,5 +1,6 @@
 use popcell_api::kind;
 use popcell_api::labels::{MANAGED_BY, REFERENCED_DATA, UPSTREAM_CLUSTER_NAME, UPSTREAM_NAMESPACE};
+use serde_json::Value;
 
 use super::*;
 use crate::plan::{CONFIG_MAP, SECRET};

@@ -7,7 +7,6 @@ use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA};
 use popcell_api::kind::{self, Kind};
 use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
-use popcell_core::names;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
 use popcell_core::references::{self, DATA, Reference};
@@ -92,7 +91,7 @@ impl Reconciler for DataCopy {
             else {
                 return Ok(());
             };
-            if let Err(error) = read_sources(context, live, (project, within), &key.name, &stored.needed()).await {
+            if let Err(error) = read_sources(context, live, (project, within), &stored).await {
                 // What is not needed any more goes all the same.
                 live.miss(project, error);
             }
@@ -198,19 +197,21 @@ async fn read_sources(
     context: &Context,
     live: &mut LiveReads,
     (project, within): (&Plane, &str),
-    hub_namespace: &str,
-    needed: &[Reference],
+    stored: &Stored,
 ) -> Result<(), ApplyError> {
+    let hub_namespace = stored.namespace.name();
     for kind in DATA {
         live.forget(project, kind);
     }
     context.read_server(live, project).await?;
     context.read_namespace(live, project, within).await?;
-    if !is_current(&Snapshot::new(context, live), project, within, hub_namespace) {
+    let lives = Snapshot::new(context, live).project_namespace(project, within);
+    // An earlier namespace of the name gets nothing of this one.
+    if !identity::is_current(&stored.namespace, lives.known().flatten().as_deref()) {
         return Ok(());
     }
     let mut held = 0;
-    for Reference { kind, name } in needed {
+    for Reference { kind, name } in &stored.needed() {
         if held > AT_ONCE {
             return Ok(());
         }
@@ -224,11 +225,11 @@ async fn read_sources(
             Err(error) => return Err(error),
         };
         if let Some(source) = &mut source {
-            let copy = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
-            let stored = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
-            let stored = stored.flatten();
-            let bytes = data_copy::noted(*kind, source, stored.as_deref(), context.rules.object_bytes);
-            if bytes > 0 && stored.is_some() {
+            let copy = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
+            let copy = copy.flatten();
+            let bytes = data_copy::noted(*kind, source, copy.as_deref(), context.rules.object_bytes);
+            if bytes > 0 && copy.is_some() {
+                let copy = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
                 live.put(&copy, context.applier.read(&copy).await?);
             }
             held += bytes;
@@ -236,12 +237,6 @@ async fn read_sources(
         live.put(&target, source);
     }
     Ok(())
-}
-
-/// Whether a hub namespace stands for the namespace of the project as it lives now, and not for an earlier one of its name.
-fn is_current(snapshot: &Snapshot<'_>, project: &Plane, within: &str, hub_namespace: &str) -> bool {
-    let found = snapshot.project_namespace(project, within).known().flatten();
-    found.is_some_and(|one| names::hub_namespace(one.uid()) == hub_namespace)
 }
 
 /// What was read of the hub namespace.
@@ -271,7 +266,9 @@ impl Sources {
         let Some((project, within)) = &stored.source else {
             return sources;
         };
-        for one in stored.needed() {
+        let needed = stored.needed();
+        let count = needed.len();
+        for one in needed {
             let is_forbidden = || {
                 snapshot
                     .unreadable_of(project, one.kind)
@@ -284,7 +281,7 @@ impl Sources {
             }
         }
         let read = sources.found.len() + sources.forbidden.len();
-        sources.has_more = read > 0 && read < stored.needed().len() && !snapshot.has_missed(project);
+        sources.has_more = read > 0 && read < count && !snapshot.has_missed(project);
         sources
     }
 
