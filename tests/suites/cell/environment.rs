@@ -40,6 +40,8 @@ pub(crate) struct Environment {
     pub(crate) cells: [Mutex<Controller>; 2],
     /// Between the controller of each cell, in the same order, and the hub; Karmada does not pass here.
     pub(crate) to_hub: [FaultProxy; 2],
+    /// Between the controller of the management plane and the hub.
+    pub(crate) management_to_hub: FaultProxy,
     /// Between the controller of each cell and the gateway.
     pub(crate) to_projects: [FaultProxy; 2],
     /// Kubeconfig of the management plane for the hub.
@@ -89,7 +91,9 @@ impl Shared for Environment {
         users::cells_on_hub(&lab.hub().await?, &users_of_cells()).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
-        let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
+        let management_to_hub = FaultProxy::start(&hub_user).await?;
+        let hub = management_to_hub.kubeconfig(files.path(), "hub-of-management")?;
+        let spec = ControllerSpec::management(&home, &hub).milo(&milo);
         let management = Mutex::new(Controller::start(spec).await?);
         let to_hub = [to_hub(&lab, DFW).await?, to_hub(&lab, ORD).await?];
         let anybody = gateway.kubeconfig(files.path(), None)?;
@@ -110,6 +114,7 @@ impl Shared for Environment {
             management,
             cells,
             to_hub,
+            management_to_hub,
             to_projects,
             hub_user,
             tokens,

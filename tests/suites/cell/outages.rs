@@ -242,9 +242,11 @@ pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Res
         anyhow::Ok(())
     };
     let meanwhile = meanwhile.await;
-    // Until it serves Clusters, and its policies know them, it refuses the cells' writes, and an agent ends.
-    let hubs = environment.to_hub.each_ref();
-    let away = hubs.map(|hub| hub.inject(Fault::HungUp, |_| true));
+    // One that starts knows no rights for a moment and refuses everything. Until it serves Clusters, and its policies know
+    // them, it refuses the cells' writes, and an agent ends.
+    let [dfw, ord] = &environment.to_hub;
+    let ways = [&environment.management_to_hub, dfw, ord];
+    let away = ways.map(|way| way.inject(Fault::HungUp, |_| true));
     for program in HUB.iter().rev() {
         lab.start_process(program).await?;
     }
