@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use popcell_module_build::{BuildError, find_toolchain};
-use popcell_test_support::artifacts;
+use popcell_test_support::{artifacts, missing_for_containers};
 
 use crate::test::{Test, cargo, runs};
 
@@ -51,6 +51,17 @@ pub(crate) fn faketime() -> Result<()> {
         Ok(())
     } else {
         packages(&["faketime"])
+    }
+}
+
+/// What runs containers, for root: nobody else may start them.
+fn containers() -> Result<()> {
+    match missing_for_containers() {
+        Some(missing) if is_root() => {
+            println!("{missing}");
+            packages(&["containerd", "runc", "containernetworking-plugins"])
+        }
+        _ => Ok(()),
     }
 }
 
@@ -102,16 +113,17 @@ pub(crate) fn packages(packages: &[&str]) -> Result<()> {
 
 /// `apt-get`, through sudo where we are not root and there is sudo.
 fn apt_get() -> Command {
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.starts_with(b"0\n"));
-    if root || !runs(version_of("sudo")) {
+    if is_root() || !runs(version_of("sudo")) {
         return Command::new("apt-get");
     }
     let mut command = Command::new("sudo");
     command.args(["--non-interactive", "--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
     command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.starts_with(b"0\n"))
 }
 
 /// Arguments of `ci`.
@@ -134,6 +146,7 @@ impl Ci {
         wasm()?;
         deny()?;
         faketime()?;
+        containers()?;
         room_for_labs();
         if self.prepare { Ok(()) } else { Test::default().run() }
     }

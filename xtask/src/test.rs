@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{manifests, workspace};
+use popcell_test_support::{manifests, missing_for_containers, workspace};
 
 use crate::crds::Crds;
 use crate::steps::Steps;
@@ -63,6 +63,9 @@ impl Test {
             &mut cargo(&["test", "--workspace", "--doc"]),
         )?;
         let labs = self.labs.map_or_else(programs::labs_of_this_machine, usize::from);
+        if let Some(missing) = missing_for_containers() {
+            steps.skip("containers", &missing);
+        }
         let repeat = "cargo test --workspace --test <suite> -- <part of a test's name>";
         steps.count("suites", repeat, |counts| programs::suites(labs, counts))?;
         steps.finish();
@@ -100,7 +103,11 @@ fn lab(steps: &mut Steps) -> Result<()> {
         Ok(())
     })?;
     steps.call("the lab's programs", "cargo xtask lab build", || {
-        println!("{}", artifacts::lab_programs()?.display());
+        let programs = match missing_for_containers() {
+            None => artifacts::lab_programs_and_kubelet()?,
+            Some(_) => artifacts::lab_programs()?,
+        };
+        println!("{}", programs.display());
         Ok(())
     })?;
     steps.call("formatting of the lab", "(cd tests/lab && gofmt -l .)", go_formatting)?;

@@ -21,6 +21,8 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 const CELL: &str = "cell";
+/// A second cell, whose node runs containers. Nothing runs in it but for the test that does.
+pub(crate) const MACHINE: &str = "machine";
 /// The account of the provider, as a token of it says it.
 pub(crate) const USER: &str = "system:serviceaccount:compute-system:popcell-provider-pod";
 
@@ -37,7 +39,7 @@ pub(crate) struct Environment {
 
 impl Shared for Environment {
     async fn start() -> Result<Self> {
-        let lab = Lab::start(&LabSpec::planes(&[CELL])).await?;
+        let lab = Lab::start(&LabSpec::planes(&[CELL, MACHINE])).await?;
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let cell = lab.plane(CELL).await?;
         define(&cell, &IN_CELLS).await?;
@@ -81,7 +83,11 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn new(environment: &Environment, namespace: &str) -> Result<Self> {
-        let cell = environment.lab.plane(CELL).await?;
+        Self::on(environment.lab.plane(CELL).await?, namespace).await
+    }
+
+    /// In another cell than the suite's.
+    pub(crate) async fn on(cell: Plane, namespace: &str) -> Result<Self> {
         let mut made = objects::namespace(namespace);
         made["metadata"]["labels"] = json!({ "pod-security.kubernetes.io/enforce": "baseline" });
         eventually("the namespace can be made", SOON, async || cell.apply(&made).await).await?;

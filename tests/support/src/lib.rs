@@ -34,7 +34,7 @@ pub use gateway::Gateway;
 pub use guarded::Guarded;
 pub use kind::Kind;
 pub use lab::{Lab, LabSpec, Member};
-pub use nodes::{Nodes, images};
+pub use nodes::{Nodes, images, missing_for_containers};
 pub use plane::Plane;
 pub use provider::{PodProvider, PodProviderSpec};
 pub use running::{Place, Program, Running};

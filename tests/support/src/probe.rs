@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One request over HTTP/1.0: status and body.
-pub(crate) async fn get(endpoint: (Ipv4Addr, u16), path: &str) -> Result<(u16, String)> {
+pub async fn get(endpoint: (Ipv4Addr, u16), path: &str) -> Result<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(endpoint).await?;
         stream

@@ -3,10 +3,12 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{Controller, ControllerSpec, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace};
+use popcell_test_support::{
+    Controller, ControllerSpec, Lab, LabSpec, Member, Webhook, WebhookSpec, missing_for_containers, workspace,
+};
 use serde_json::{Value, json};
 
 mod describe;
@@ -16,7 +18,7 @@ mod screen;
 mod story;
 
 use journal::Journal;
-use scene::{Scene, Surroundings};
+use scene::{Containers, Scene, Surroundings};
 
 /// A city and the member that serves it.
 pub(crate) struct City {
@@ -57,8 +59,11 @@ const NAMESPACE: &str = "demo";
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Time that a Pod takes to start in the cells
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds, conflicts_with = "real")]
     pace: f64,
+    /// Run the containers, in a kubelet with containerd, as root
+    #[arg(long)]
+    real: bool,
     /// End after the last screen, also in a terminal
     #[arg(long)]
     once: bool,
@@ -76,7 +81,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Demo {
     /// Builds, shows, and ends everything that it started, also when it is interrupted.
     pub(crate) fn run(&self) -> Result<()> {
-        build()?;
+        if let Some(missing) = missing_for_containers().filter(|_| self.real) {
+            bail!("--real: {missing}");
+        }
+        build(self.real)?;
         let runtime = tokio::runtime::Runtime::new().context("failed to start a runtime")?;
         runtime.block_on(async {
             tokio::select! {
@@ -105,8 +113,13 @@ impl Demo {
         println!("webhook: ready on {}", webhook.url());
         webhook.register(lab.kubeconfig("hub")?, &[])?;
         println!("webhook: registered in Karmada by `popcell register`");
-        let scene = Scene::prepare(lab, webhook).await?;
-        let surroundings = Surroundings::start(&scene.lab, Duration::from_secs_f64(self.pace)).await?;
+        let containers = if self.real {
+            Containers::Real
+        } else {
+            Containers::Played(Duration::from_secs_f64(self.pace))
+        };
+        let scene = Scene::prepare(lab, webhook, containers).await?;
+        let surroundings = Surroundings::start(&scene.lab, containers).await?;
         let mut controllers = start(&scene, &surroundings).await?;
 
         let journal = Journal::start(&scene).await?;
@@ -142,10 +155,14 @@ async fn start(scene: &Scene, surroundings: &Surroundings) -> Result<Vec<Control
     Ok(controllers)
 }
 
-fn build() -> Result<()> {
+fn build(with_kubelet: bool) -> Result<()> {
     println!("=== Build: the first time takes minutes");
     println!("{}: the lab's programs", artifacts::go::version()?);
-    artifacts::lab_programs()?;
+    if with_kubelet {
+        artifacts::lab_programs_and_kubelet()?;
+    } else {
+        artifacts::lab_programs()?;
+    }
     crate::module::build_all()?;
     println!("cargo: popcell-webhook, popcell-controller, popcell-provider-pod and popcell");
     artifacts::programs(Profile::Dev)?;

@@ -1,5 +1,5 @@
-//! What the demo plays on: the planes; in each cell the provider of Pods and a node whose containers KWOK plays; and stand-ins for
-//! what is outside the project: milo's gateway, the quota of the project, and network services.
+//! What the demo plays on: the planes; in each cell the provider of Pods and a node, whose containers KWOK plays or which are real;
+//! and stand-ins for what is outside the project: milo's gateway, the quota of the project, and network services.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,11 +21,21 @@ pub(super) struct Scene {
     pub(super) hub: Plane,
     /// The namespace of the hub and of the cells that stands for the project's.
     pub(super) hub_namespace: String,
+    pub(super) containers: Containers,
+}
+
+/// Who runs the containers of Pods.
+#[derive(Clone, Copy)]
+pub(super) enum Containers {
+    /// Nobody: KWOK says that they run, after this time.
+    Played(Duration),
+    /// Kubelets.
+    Real,
 }
 
 impl Scene {
     /// Makes a project of a plain API server: our kinds, a namespace with a network, and the cities that it may use.
-    pub(super) async fn prepare(lab: Lab, webhook: Webhook) -> Result<Self> {
+    pub(super) async fn prepare(lab: Lab, webhook: Webhook, containers: Containers) -> Result<Self> {
         let project = lab.plane(PROJECT).await?;
         define(&project, &IN_PROJECTS).await?;
         define(&lab.hub().await?, &ON_HUB).await?;
@@ -45,11 +55,13 @@ impl Scene {
             lab,
             webhook,
             project,
+            containers,
         })
     }
 }
 
-/// Instances that the project may have: as many as the story asks for at most.
+/// Instances that the story asks for in one city at most, and those that the project may have.
+const MOST_OF_A_CITY: usize = 3;
 const BUDGET: i64 = 6;
 
 /// They end with this value.
@@ -62,11 +74,13 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Starts all of them; `pace` is the time that a Pod takes to start.
-    pub(super) async fn start(lab: &Lab, pace: Duration) -> Result<Self> {
+    /// Starts all of them.
+    pub(super) async fn start(lab: &Lab, containers: Containers) -> Result<Self> {
         let milo = lab.plane(MILO).await?;
         define(&milo, &[kind::PROJECT]).await?;
         ready_project(&milo, PROJECT).await?;
+        // Each thinks that it has all processors of the machine; an Instance needs one.
+        let nodes = MOST_OF_A_CITY.div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
         let mut cells = Vec::new();
         for city in &CITIES {
             let cell = lab.plane(city.member).await?;
@@ -74,7 +88,10 @@ impl Surroundings {
             // Where a cell writes down which projects hold its claims.
             cell.apply(&objects::namespace("compute-system")).await?;
             cell.apply(&objects::location(city.code)).await?;
-            let nodes = Nodes::start(&cell, pace).await?;
+            let nodes = match containers {
+                Containers::Played(pace) => Nodes::start(&cell, pace).await?,
+                Containers::Real => Nodes::of_containers(&cell, nodes).await?,
+            };
             let provider = PodProvider::start(PodProviderSpec::of(cell.kubeconfig())).await?;
             println!("provider: ready, Instances of {} become Pods", city.member);
             cells.push((provider, nodes, Networks::start(cell.client())));

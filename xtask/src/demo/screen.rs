@@ -4,7 +4,7 @@ use anyhow::Result;
 use kube::api::DynamicObject;
 use popcell_test_support::{Kind, Plane, Webhook, artifacts, kind};
 
-use super::scene::Scene;
+use super::scene::{Containers, Scene};
 use super::{CITIES, NAMESPACE, PROJECT, describe};
 
 /// Prints it.
@@ -56,7 +56,13 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
     println!(
         "Milo's gateway, quota and network services are stand-ins. Each Instance is a Pod, made by popcell-provider-pod"
     );
-    println!("and placed by kube-scheduler; KWOK plays the node, so no container runs.");
+    println!(
+        "and placed by kube-scheduler; {}.",
+        match scene.containers {
+            Containers::Played(_) => "KWOK plays the node, so no container runs (--real runs them)",
+            Containers::Real => "a kubelet runs its containers, and the image httpd is a small web server of the lab",
+        }
+    );
     Ok(())
 }
 

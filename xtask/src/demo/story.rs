@@ -7,10 +7,11 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, labels};
+use popcell_test_support::probe::get;
 use popcell_test_support::{Plane, eventually, kind};
 use serde_json::{Value, json};
 
-use super::scene::Scene;
+use super::scene::{Containers, Scene};
 use super::{CITIES, City, NAMESPACE, REPLICAS, UNSERVED, WORKLOAD, example};
 
 /// Everything below takes seconds; this is for a busy machine.
@@ -28,6 +29,9 @@ pub(super) async fn tell(scene: &Scene) -> Result<()> {
     for city in &CITIES {
         only_in_its_cell(scene, city).await?;
         has_its_data(scene, city).await?;
+        if matches!(scene.containers, Containers::Real) {
+            answers(scene, city).await?;
+        }
     }
     unserved(&scene.project).await?;
 
@@ -78,6 +82,31 @@ async fn has_its_data(scene: &Scene, city: &City) -> Result<()> {
         "{}: has the ConfigMap and the Secret, and Pods that name them",
         city.code
     );
+    Ok(())
+}
+
+/// Each container of a city serves the page of the ConfigMap, and has the Secret in its environment.
+async fn answers(scene: &Scene, city: &City) -> Result<()> {
+    let (cell, within) = (scene.lab.plane(city.member).await?, Some(scene.hub_namespace.as_str()));
+    let of_config_map = example("configmap.yaml")?["data"]["index.html"].clone();
+    let of_secret = example("secret.yaml")?["stringData"]["password"].clone();
+    for instance in cell.list(kind::INSTANCE, within, "").await? {
+        let address = instance
+            .data
+            .pointer("/status/networkInterfaces/0/assignments/networkIP");
+        let address = address.and_then(Value::as_str).context("an Instance without address")?;
+        let (code, page) = get((address.parse()?, 80), "/").await?;
+        ensure!(
+            code == 200 && of_config_map == page,
+            "http://{address}/ answers {code}: {page:?}"
+        );
+        let (code, password) = get((address.parse()?, 80), "/env/PASSWORD").await?;
+        ensure!(
+            code == 200 && of_secret == password,
+            "a container has not the password of the Secret"
+        );
+        println!("{}: http://{address}/ answers {}", city.code, page.trim());
+    }
     Ok(())
 }
 

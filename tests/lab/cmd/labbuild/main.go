@@ -3,6 +3,8 @@
 //
 //	go run ./cmd/labbuild --out DIR
 //
+// With --containers also what real containers need: a kubelet, and images.
+//
 // It always calls `go build`, whose own cache decides what has to be done, and
 // prints what it does. Manifests that a lab needs are taken from the downloaded
 // modules, so that running a lab needs no Go.
@@ -14,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,6 +43,12 @@ var binaries = []binary{
 	{name: "kwok", pkg: kwokPackage, module: "nodes"},
 }
 
+// ofContainers are only built where containers run.
+var ofContainers = []binary{
+	{name: "kubelet", pkg: "k8s.io/kubernetes/cmd/kubelet"},
+	{name: "httpd", pkg: "./cmd/httpd"},
+}
+
 // aliases are the names by which a multi-call program is run.
 var aliases = map[string][]string{
 	"plane": {"etcd", "etcd-restore", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
@@ -51,18 +60,19 @@ var aliases = map[string][]string{
 
 func main() {
 	out := flag.String("out", "", "directory to fill")
+	containers := flag.Bool("containers", false, "also build what runs containers")
 	flag.Parse()
 	if *out == "" || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./cmd/labbuild --out DIR   (in the directory of the lab's go.mod)")
+		fmt.Fprintln(os.Stderr, "usage: go run ./cmd/labbuild --out DIR [--containers]   (in the directory of the lab's go.mod)")
 		os.Exit(2)
 	}
-	if err := build(*out); err != nil {
+	if err := build(*out, *containers); err != nil {
 		fmt.Fprintln(os.Stderr, "labbuild:", err)
 		os.Exit(1)
 	}
 }
 
-func build(out string) error {
+func build(out string, containers bool) error {
 	out, err := filepath.Abs(out)
 	if err != nil {
 		return fmt.Errorf("failed to find the output directory: %w", err)
@@ -81,7 +91,11 @@ func build(out string) error {
 		return err
 	}
 	linkerFlags := versionFlags(karmada.version, kubernetes.version)
-	for _, binary := range binaries {
+	programs := binaries
+	if containers {
+		programs = slices.Concat(binaries, ofContainers)
+	}
+	for _, binary := range programs {
 		if err := buildBinary(filepath.Join(out, binary.name), binary, linkerFlags); err != nil {
 			return err
 		}
@@ -91,6 +105,11 @@ func build(out string) error {
 	}
 	if err := stage(karmada.dir, out); err != nil {
 		return err
+	}
+	if containers {
+		if err := buildImages(filepath.Join(out, "httpd"), filepath.Join(out, "images")); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("lab built in %s (%.0f s)\n", out, time.Since(started).Seconds())
 	return nil

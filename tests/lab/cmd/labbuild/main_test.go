@@ -1,6 +1,11 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,5 +67,41 @@ func TestAliasesPointAtTheProgram(t *testing.T) {
 	}
 	if target, err := os.Readlink(filepath.Join(out, "etcd")); err != nil || target != "plane" {
 		t.Errorf("%s, %v", target, err)
+	}
+}
+
+func TestAnImageIsALayoutWhoseBlobsAreNamedByTheirDigests(t *testing.T) {
+	layer, err := archive(map[string][]byte{"httpd": []byte("program")}, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := images["pause.tar"].layout(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var layers int
+	for reader := tar.NewReader(bytes.NewReader(layout)); ; {
+		header, err := reader.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digest, found := strings.CutPrefix(header.Name, "blobs/sha256/"); found {
+			if sum := sha256.Sum256(content); digest != hex.EncodeToString(sum[:]) {
+				t.Errorf("%s is another's digest", header.Name)
+			}
+		}
+		if bytes.Equal(content, layer) {
+			layers++
+		}
+	}
+	if layers != 1 {
+		t.Errorf("%d layers", layers)
 	}
 }

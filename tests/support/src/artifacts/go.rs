@@ -44,12 +44,13 @@ pub fn command() -> Command {
     command
 }
 
-/// Builds everything that is not up to date into `dir`. The first time takes several minutes.
-pub(super) fn build_lab(dir: &Path) -> Result<()> {
+/// Builds everything that is not up to date into `dir`, and what `flags` ask for. The first time takes several minutes.
+pub(super) fn build_lab(dir: &Path, flags: &[&str]) -> Result<()> {
     version()?;
     let status = command()
         .args(["run", "./cmd/labbuild", "--out"])
         .arg(dir)
+        .args(flags)
         .status()
         .context("failed to start go")?;
     ensure!(status.success(), "failed to build the lab: go ended with {status}");

@@ -22,21 +22,29 @@ pub use programs::{Profile, Programs};
 /// Directory with the lab's programs, built when `POPCELL_LAB_BIN` does not name one.
 pub fn lab_programs() -> Result<PathBuf> {
     static ONCE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    once(&ONCE, || {
-        if let Some(dir) = std::env::var_os("POPCELL_LAB_BIN") {
-            let dir = PathBuf::from(dir);
-            anyhow::ensure!(
-                dir.join("lab").is_file(),
-                "POPCELL_LAB_BIN: there is no `lab` in {}",
-                dir.display()
-            );
-            return Ok(dir);
-        }
-        let dir = workspace::target_dir().join("lab-bin");
-        let _lock = lock("lab")?;
-        go::build_lab(&dir)?;
-        Ok(dir)
-    })
+    once(&ONCE, || lab_with("lab", &[]))
+}
+
+/// The same directory, in which there is also a kubelet, and images for it to run.
+pub fn lab_programs_and_kubelet() -> Result<PathBuf> {
+    static ONCE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    once(&ONCE, || lab_with("kubelet", &["--containers"]))
+}
+
+fn lab_with(program: &str, flags: &[&str]) -> Result<PathBuf> {
+    if let Some(dir) = std::env::var_os("POPCELL_LAB_BIN") {
+        let dir = PathBuf::from(dir);
+        anyhow::ensure!(
+            dir.join(program).is_file(),
+            "POPCELL_LAB_BIN: there is no `{program}` in {}",
+            dir.display()
+        );
+        return Ok(dir);
+    }
+    let dir = workspace::target_dir().join("lab-bin");
+    let _lock = lock("lab")?;
+    go::build_lab(&dir, flags)?;
+    Ok(dir)
 }
 
 /// Directory with the components of every module in this repository.
