@@ -10,6 +10,12 @@ hierarchies() {
   if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo /sys/fs/cgroup; else echo /sys/fs/cgroup/*/; fi
 }
 
+groups() {
+  for hierarchy in $(hierarchies); do
+    if [ -e "$hierarchy/$cgroup" ]; then echo "$hierarchy/$cgroup"; fi
+  done
+}
+
 for hierarchy in $(hierarchies); do mkdir "$hierarchy/$cgroup"; done
 # In cgroup v1 a new group may use no processor until it is told which.
 cpusets=/sys/fs/cgroup/cpuset
@@ -35,12 +41,11 @@ node=$!
 end() {
   kill -KILL "$node" 2>/dev/null || true
   wait "$node" || true
-  for hierarchy in $(hierarchies); do
-    # A group is busy until the kernel has buried its last process.
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-      find "$hierarchy/$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null && break
-      sleep 0.1
-    done
+  # A group is busy until the kernel has buried its last process.
+  tries=0
+  while left=$(groups) && [ -n "$left" ] && [ "$tries" -lt 150 ]; do
+    find $left -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.2
+    tries=$((tries + 1))
   done
 }
 trap 'end; exit 0' TERM
