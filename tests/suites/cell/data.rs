@@ -38,7 +38,16 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         one
     };
     let both = json!([{ "secretRef": { "name": "db" } }, { "configMapRef": { "name": "settings" } }]);
-    let web = named("web", "DFW", both);
+    let mut web = named("web", "DFW", both);
+    let template = &mut web["spec"]["template"]["spec"];
+    template["volumes"] = json!([{ "name": "keys", "secret": { "secretName": "db" } }]);
+    let sandbox = &mut template["runtime"]["sandbox"];
+    sandbox["containers"][0]["volumeAttachments"] = json!([{ "name": "keys", "mountPath": "/etc/keys" }]);
+    sandbox["imagePullSecrets"] = json!([{ "name": "pull" }]);
+    // "{}".
+    let pull = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull", "namespace": namespace },
+        "type": "kubernetes.io/dockerconfigjson", "data": { ".dockerconfigjson": "e30=" } });
+    tenant.project.create(&pull, false).await?;
     let other = named("other", "ORD", json!([{ "configMapRef": { "name": "settings" } }]));
     for one in [&web, &other] {
         tenant.project.create(one, false).await?;
@@ -68,7 +77,12 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         move |one: &kube::api::DynamicObject| read::expect_at(one, "/data", &wanted)
     };
     awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
-    ensure!(!names_in(&ord, SECRET, &tenant.below).await?.contains(&"db".to_owned()));
+    awaited(&dfw, SECRET, &tenant.below, "pull", |one| {
+        read::expect_at(one, "/type", &pull["type"])
+    })
+    .await?;
+    let secrets_of_ord = names_in(&ord, SECRET, &tenant.below).await?;
+    ensure!(secrets_of_ord.is_empty(), "{secrets_of_ord:?}");
     awaited(&ord, CONFIG_MAP, &tenant.below, "settings", |one| {
         read::expect_at(one, "/data/title", &json!("popcell"))
     })
@@ -104,8 +118,10 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
 
     told_nobody(environment, &tenant, &dfw).await?;
     tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
-    gone(&dfw, SECRET, &tenant.below, "db").await?;
-    tenant.gone_from_hub(SECRET, "db").await?;
+    for name in ["db", "pull"] {
+        gone(&dfw, SECRET, &tenant.below, name).await?;
+        tenant.gone_from_hub(SECRET, name).await?;
+    }
     ensure!(
         names_in(&ord, CONFIG_MAP, &tenant.below)
             .await?
@@ -139,7 +155,7 @@ async fn told_nobody(environment: &Environment, tenant: &Tenant, dfw: &Plane) ->
 }
 
 /// A management plane whose credentials are stolen gives itself no right to what is not of a project: not to where Karmada keeps
-/// the credentials of its members.
+/// the credentials of its members. A cell reads no Secret of the hub, not of its own city either.
 pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.runs("web", &["DFW"], 1).await?;
@@ -162,6 +178,11 @@ pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<(
     for within in ["karmada-cluster", "kube-system", "default", &tenant.below] {
         let read = thief.list(SECRET, Some(within), "").await.map(|_| ());
         refused(read, " cannot list ", &format!("a list in {within}"))?;
+    }
+    let cell = Plane::connect("a cell on the hub", &users::of_cell(&environment.lab, DFW).await?).await?;
+    for within in ["karmada-cluster", &tenant.below] {
+        let read = cell.list(SECRET, Some(within), "").await.map(|_| ());
+        refused(read, " cannot list ", &format!("a list of a cell in {within}"))?;
     }
     let of_others = "only in the namespaces that it made for projects";
     for (within, name, role, user, words) in [

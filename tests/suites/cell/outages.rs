@@ -146,7 +146,16 @@ pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Resu
 pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    tenant.runs("web", CITY, 2).await?;
+    let settings = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
+        "metadata": { "name": "settings", "namespace": namespace } });
+    tenant.project.create(&settings, false).await?;
+    // A new Instance finds it in the cell.
+    let sources = json!([{ "configMapRef": { "name": "settings" } }]);
+    let with_data = |workload: &mut Value| {
+        workload["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"] = sources;
+    };
+    tenant.deploy("web", CITY, 2, with_data).await?;
+    tenant.ready("web", 2).await?;
     reported(&tenant, &cell, &NAMES).await?;
     let afar = Afar::of(&tenant).await?;
     environment.gateway.close();

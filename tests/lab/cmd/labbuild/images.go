@@ -26,7 +26,7 @@ type image struct {
 	arguments []string
 }
 
-// descriptor points at a blob (OCI image specification, descriptor.md).
+// descriptor points at a blob (OCI image specification, content descriptors).
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`

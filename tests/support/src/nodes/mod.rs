@@ -38,7 +38,7 @@ const START: &str = "START_MILLISECONDS";
 /// Nodes of an API server, and the scheduler that gives them Pods. They end with this value.
 #[derive(Debug)]
 pub struct Nodes {
-    nodes: Vec<Node>,
+    all: Vec<Node>,
     scheduler: Guarded,
     _files: TempDir,
 }
@@ -108,18 +108,18 @@ impl Nodes {
             "--secure-port=0".to_owned(),
         ];
         let scheduler = artifacts::lab_programs()?.join("kube-scheduler");
-        let mut all = Self {
+        let mut nodes = Self {
             scheduler: Guarded::spawn(&scheduler, &arguments, &files.path().join("kube-scheduler.log"))?,
-            nodes,
+            all: nodes,
             _files: files,
         };
         eventually("the nodes are healthy", SOON, async || {
-            for process in all.processes() {
+            for process in nodes.processes() {
                 if let Some(status) = process.try_wait()? {
                     return Ok(Err((status, process.log())));
                 }
             }
-            for node in &all.nodes {
+            for node in &nodes.all {
                 let (address, port, page) = node.health;
                 let (code, body) = get((address, port), page).await?;
                 anyhow::ensure!(code == 200, "{page} answers {code}: {body}");
@@ -128,21 +128,21 @@ impl Nodes {
         })
         .await?
         .or_else(|(status, log)| bail!("a program of the nodes ended with {status}:\n{log}"))?;
-        for node in &all.nodes {
+        for node in &nodes.all {
             node.takes_pods(plane).await?;
         }
-        Ok(all)
+        Ok(nodes)
     }
 
     fn processes(&mut self) -> impl Iterator<Item = &mut Guarded> {
-        let of_nodes = self.nodes.iter_mut().map(|node| &mut node.process);
+        let of_nodes = self.all.iter_mut().map(|node| &mut node.process);
         of_nodes.chain([&mut self.scheduler])
     }
 
     /// What the nodes and the scheduler have written.
     #[must_use]
     pub fn last_words(&self) -> String {
-        let of_nodes = self.nodes.iter().map(|node| node.process.log());
+        let of_nodes = self.all.iter().map(|node| node.process.log());
         of_nodes.chain([self.scheduler.log()]).collect::<Vec<_>>().join("\n")
     }
 }
