@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use popcell_core::admission;
+use popcell_core::instance_types::Catalogue;
 use popcell_core::names;
 use popcell_core::object::Object;
+use popcell_core::observed::Observed;
 use serde_json::json;
 
 /// Two lines: a key, and a value; names are read from the value.
@@ -62,7 +64,12 @@ fn labels(key: &str, value: &str) {
     let Ok(workload) = serde_json::from_value::<Object>(workload) else {
         return;
     };
-    let errors = admission::validate(None, &workload, &BTreeSet::new());
+    let errors = admission::validate(
+        None,
+        &workload,
+        &BTreeSet::new(),
+        Observed::Known(&Catalogue::default()),
+    );
     let reported: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let reported = |start: &str| reported.iter().any(|one| one.starts_with(start));
     let annotated = !reported("spec.template.metadata.annotations: Invalid value");

@@ -44,6 +44,10 @@ keys! {
     /// Beside [`GRANTED_SLOTS`]: what each of those claims asked for. Without it, what the template asks for.
     GRANTED_SIZE = "compute.datumapis.com/granted-size";
 
+    /// On the WorkloadDeployment of hub and cell, and on the Instance in the cell: how large the instance type that it names is, as
+    /// `acme/large cpu=4 memory=8Gi`. Without it the type has the size that popcell has built in.
+    INSTANCE_TYPE_SIZE = "compute.datumapis.com/instance-type-size";
+
     /// On the Pod of an Instance: hash of the template that the Pod was made from.
     TEMPLATE_HASH = "compute.datumapis.com/template-hash";
     /// On the Pod of an Instance: how many Pods that had ended it replaced in a row, in decimal.

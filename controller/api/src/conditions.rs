@@ -62,6 +62,9 @@ pub mod reasons {
     /// in its city. Also a reason of NetworkBindings.
     pub const NETWORK_NOT_FOUND: &str = "NetworkNotFound";
 
+    /// Available=False where nothing runs, ReplicasReady=False: the catalogue does not have the instance type.
+    pub const INSTANCE_TYPE_NOT_FOUND: &str = "InstanceTypeNotFound";
+
     // Reasons that only a change by the user ends.
 
     /// The city code cannot be one.

@@ -11,9 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use crate::instance::unobserved_status;
-use crate::{Instance, Workload, WorkloadDeployment, labels};
+use crate::{Instance, InstanceType, Workload, WorkloadDeployment, labels};
 
-/// Every CRD of the compute API, ordered by name.
+/// Every CRD of the compute API that projects, hub and cells serve, ordered by name.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut instances = Instance::crd();
@@ -33,13 +33,26 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         });
     }
     let mut all = vec![instances, deployments, Workload::crd()];
-    for crd in &mut all {
+    finish(&mut all);
+    all
+}
+
+/// The CRDs that only the platform's own server serves: its catalogue.
+#[must_use]
+pub fn catalogue_crds() -> Vec<CustomResourceDefinition> {
+    let mut all = vec![InstanceType::crd()];
+    finish(&mut all);
+    all
+}
+
+/// What all have in common.
+fn finish(all: &mut [CustomResourceDefinition]) {
+    for crd in all.iter_mut() {
         let part_of = (labels::PART_OF.to_owned(), labels::PART_OF_POPCELL.to_owned());
         crd.metadata.labels.get_or_insert_default().extend([part_of]);
         each_root(crd, refuse_null);
     }
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    all
 }
 
 fn each_root(crd: &mut CustomResourceDefinition, change: impl FnMut(&mut JSONSchemaProps)) {

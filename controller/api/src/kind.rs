@@ -80,6 +80,8 @@ pub const WORKLOAD: Kind = Kind::compute("Workload", "workloads");
 pub const WORKLOAD_DEPLOYMENT: Kind = Kind::compute("WorkloadDeployment", "workloaddeployments");
 /// [`crate::Instance`].
 pub const INSTANCE: Kind = Kind::compute("Instance", "instances");
+/// [`crate::InstanceType`], on the platform's own server.
+pub const INSTANCE_TYPE: Kind = Kind::of(GROUP, VERSION, "InstanceType", "instancetypes", Scope::Cluster);
 
 /// A site; its city is under [`crate::labels::CITY_CODE`] in `spec.topology`.
 pub const LOCATION: Kind = Kind::networking("Location", "locations", Scope::Either);
@@ -160,8 +162,8 @@ mod tests {
 
     #[test]
     fn ours_are_addressed_as_their_crds_say() {
-        for ours in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
-            let crds = crate::crds();
+        for ours in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE, INSTANCE_TYPE] {
+            let crds = [crate::crds(), crate::catalogue_crds()].concat();
             let crd = crds.iter().find(|crd| crd.spec.names.kind == ours.kind).unwrap();
             assert_eq!(crd.spec.names.plural, ours.plural);
             assert_eq!(crd.spec.group, ours.group);

@@ -19,6 +19,7 @@ pub mod annotations;
 pub mod conditions;
 mod crds;
 mod instance;
+mod instance_type;
 pub mod kind;
 pub mod labels;
 pub mod names;
@@ -29,7 +30,7 @@ mod workload;
 mod workload_deployment;
 
 pub use conditions::events;
-pub use crds::crds;
+pub use crds::{catalogue_crds, crds};
 pub use instance::{
     Container, ContainerResources, DiskPopulator, DiskResources, DiskSpec, DiskTemplate, DiskVolumeSource,
     FilesystemPopulator, FilesystemType, ImagePopulator, ImagePullSecret, Instance, InstanceController,
@@ -39,6 +40,7 @@ pub use instance::{
     SandboxRuntime, SchedulingGate, TemplateMetadata, VirtualMachineRuntime, Volume, VolumeAttachment, catalogue,
     gates,
 };
+pub use instance_type::{InstanceType, InstanceTypeSpec};
 pub use names::{admission, finalizers};
 pub use others::{karmada, networking, resource_manager};
 pub use schema::Quantities;

@@ -89,6 +89,20 @@ pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "pattern": PATTERN, "x-kubernetes-int-or-string": true })
 }
 
+/// A quantity above 0 and at most `most`.
+pub(crate) fn positive_quantity(_: &mut SchemaGenerator, most: &str) -> Schema {
+    let compared = |with: &str, sign: &str| format!("quantity(string(self)).compareTo(quantity('{with}')) {sign} 0");
+    json_schema!({
+        "pattern": PATTERN,
+        "x-kubernetes-int-or-string": true,
+        "maxLength": 32,
+        "x-kubernetes-validations": [
+            { "rule": compared("0", ">"), "message": "must be above 0" },
+            { "rule": compared(most, "<="), "message": format!("must be at most {most}") },
+        ],
+    })
+}
+
 /// A map of quantities.
 pub(crate) fn quantities(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "additionalProperties": quantity(generator) })

@@ -211,7 +211,7 @@ pub fn priority(reason: &str) -> u8 {
         | reasons::INSTANCE_CRASHING
         | reasons::CONFIGURATION_ERROR
         | reasons::REFERENCED_DATA_NOT_READY => 5,
-        reasons::NETWORK_NOT_FOUND | reasons::NO_MATCHING_LOCATION => 6,
+        reasons::NETWORK_NOT_FOUND | reasons::NO_MATCHING_LOCATION | reasons::INSTANCE_TYPE_NOT_FOUND => 6,
         reasons::NETWORK_FAILED_TO_CREATE => 7,
         _ if needs_an_edit(reason) => 8,
         _ => 0,

@@ -6,7 +6,7 @@
 use popcell_contract::quantity;
 use serde_json::Value;
 
-use crate::sizing::{self, UNCOUNTED};
+use crate::sizing::{self, Described, TYPE, UNCOUNTED};
 use crate::slots;
 use crate::workload::lowered;
 
@@ -14,8 +14,6 @@ const LEAST: &str = "/scaleSettings/minReplicas";
 const MOST: &str = "/scaleSettings/maxReplicas";
 /// Where the spec of an Instance stands.
 const INSTANCE: &str = "/template/spec";
-/// In it, the instance type.
-const TYPE: &str = "/runtime/resources/instanceType";
 /// The size of a disk.
 const STORAGE: &str = "storage";
 /// Labels and annotations of the template say nothing about what is needed.
@@ -23,11 +21,12 @@ const METADATA: &str = "metadata";
 
 /// The spec of a WorkloadDeployment to write in place of `stored` while growth is held. A change that adds nothing is
 /// carried whole; of one that adds something, only fewer replicas are: a part of a change was not requested.
-pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
-    let takes_more = match (stored.pointer(INSTANCE), desired.pointer(INSTANCE)) {
+pub(crate) fn held(stored: Described<'_>, desired: Described<'_>) -> Value {
+    let takes_more = match (instance(stored), instance(desired)) {
         (Some(stored), Some(desired)) => takes_more(stored, desired),
         _ => false,
     };
+    let (stored, desired) = (stored.spec, desired.spec);
     if takes_more || grows(stored, desired) {
         return lowered(stored, desired);
     }
@@ -47,14 +46,20 @@ pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
     spec
 }
 
-/// Whether the spec of an Instance has something that the stored one lacks, or more of it.
-pub(crate) fn adds(stored: &Value, desired: &Value) -> bool {
-    grows(stored, desired) || takes_more(stored, desired)
+/// Of a WorkloadDeployment, what its Instances are.
+fn instance(deployment: Described<'_>) -> Option<Described<'_>> {
+    let spec = deployment.spec.pointer(INSTANCE)?;
+    Some(Described { spec, ..deployment })
 }
 
-/// Whether an Instance would take more processor time or memory, in whatever way that is said. Of two types that are in no
-/// catalogue it is unknown which is larger.
-fn takes_more(stored: &Value, desired: &Value) -> bool {
+/// Whether the spec of an Instance has something that the stored one lacks, or more of it.
+pub(crate) fn adds(stored: Described<'_>, desired: Described<'_>) -> bool {
+    grows(stored.spec, desired.spec) || takes_more(stored, desired)
+}
+
+/// Whether an Instance would take more processor time or memory, in whatever way that is said. Of two types whose size is not
+/// known it is unknown which is larger.
+fn takes_more(stored: Described<'_>, desired: Described<'_>) -> bool {
     let (before, now) = (sizing::requests(stored), sizing::requests(desired));
     let had = |resource: &str| {
         before
@@ -62,7 +67,7 @@ fn takes_more(stored: &Value, desired: &Value) -> bool {
             .find(|(one, _)| *one == resource)
             .map(|(_, amount)| *amount)
     };
-    let is_other_type = stored.pointer(TYPE) != desired.pointer(TYPE);
+    let is_other_type = stored.spec.pointer(TYPE) != desired.spec.pointer(TYPE);
     now.iter()
         .any(|(resource, amount)| Some(*amount) > had(resource) || is_other_type && *amount == UNCOUNTED)
 }
@@ -128,6 +133,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Without annotations.
+    fn held(stored: &Value, desired: &Value) -> Value {
+        let plain = |spec| Described { spec, type_size: None };
+        super::held(plain(stored), plain(desired))
+    }
 
     fn spec(replicas: i64, container: &Value) -> Value {
         json!({ "cityCode": "DFW", "scaleSettings": { "minReplicas": replicas }, "template": {
@@ -297,6 +308,26 @@ mod tests {
         assert_eq!(held(&huge, &less), less);
         let other = sized("unknown as well", &two, json!("x"));
         assert_eq!(held(&huge, &other), huge);
+    }
+
+    #[test]
+    fn of_two_types_of_the_catalogue_the_larger_adds() {
+        let of = |type_: &str| {
+            json!({ "scaleSettings": { "minReplicas": 1 }, "template": { "spec": {
+            "runtime": { "resources": { "instanceType": type_ } } } } })
+        };
+        let sizes = [
+            ("a/small", "a/small cpu=1 memory=1Gi"),
+            ("a/large", "a/large cpu=2 memory=1Gi"),
+        ];
+        for (stored, desired, carried) in [(0, 1, false), (1, 0, true), (0, 0, true)] {
+            let specs = [stored, desired].map(|index: usize| (of(sizes[index].0), Some(sizes[index].1)));
+            let [stored, desired] = specs.each_ref().map(|(spec, type_size)| Described {
+                spec,
+                type_size: *type_size,
+            });
+            assert_eq!(super::held(stored, desired) == *desired.spec, carried, "{desired:?}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod growth;
 pub mod hub_quota;
 pub mod identity;
 pub mod instance;
+pub mod instance_types;
 pub mod limits;
 pub mod metrics;
 pub mod names;

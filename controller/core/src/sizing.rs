@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use popcell_api::quota;
-use popcell_contract::{instance_types, quantity};
+use popcell_api::{annotations, quota};
+use popcell_contract::instance_types::{self, Malformed};
+use popcell_contract::quantity;
 use serde_json::{Map, Value};
 
 use crate::object::{Fields, Object};
+use crate::plan::cut;
 
 /// One thousandth of a processor.
 const MILLICORE: i128 = quantity::ONE / 1000;
@@ -16,18 +18,69 @@ const MIB: i128 = quantity::GIB / 1024;
 /// An amount that cannot be read, or is beyond any range: no budget has so much, so the claim is refused.
 pub const UNCOUNTED: i64 = i64::MAX;
 
+/// Where the instance type is in the spec of an Instance.
+pub(crate) const TYPE: &str = "/runtime/resources/instanceType";
+
+/// The spec of an Instance, and what goes with it of the size of its instance type.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    /// The spec.
+    pub spec: &'a Value,
+    /// The annotation [`annotations::INSTANCE_TYPE_SIZE`] of the object that has it.
+    pub type_size: Option<&'a str>,
+}
+
+impl<'a> Described<'a> {
+    const NOTHING: Self = Self {
+        spec: &Value::Null,
+        type_size: None,
+    };
+
+    /// What an object says that has the spec of an Instance at this place; `None` where it has none.
+    pub fn at(object: &'a Object, pointer: &str) -> Option<Self> {
+        Some(Self {
+            spec: object.at(pointer)?,
+            type_size: object.annotation(annotations::INSTANCE_TYPE_SIZE),
+        })
+    }
+
+    /// What an Instance says.
+    pub fn instance(instance: &'a Object) -> Self {
+        Self::at(instance, "/spec").unwrap_or(Self::NOTHING)
+    }
+
+    /// The name of its instance type; `None` where it has none.
+    pub fn type_name(self) -> Option<&'a str> {
+        let name = self.spec.pointer(TYPE).and_then(Value::as_str);
+        name.filter(|name| !name.is_empty())
+    }
+
+    /// Why the size of its instance type is not known, for people.
+    pub fn why_unsized(self) -> Option<String> {
+        let name = self.type_name()?;
+        match instance_types::size(name, self.type_size) {
+            Ok(Some(_)) => None,
+            Ok(None) => {
+                let name = cut(name, instance_types::LONGEST_NAME);
+                Some(format!("the size of instance type {name} is not known"))
+            }
+            Err(malformed) => Some(malformed.to_string()),
+        }
+    }
+}
+
 /// What the spec of an Instance asks a claim for: amounts by resource type, each type once, in the order in which they are
 /// written. Processor time is in thousandths of a processor and memory in MiB, both rounded up.
 ///
 /// The size is said by the first of these that says both: the limits of all containers, added up, where there is no virtual
-/// machine beside them; `runtime.resources.requests`; the catalogue of instance types. It is never less than what the ones
+/// machine beside them; `runtime.resources.requests`; the instance type. It is never less than what the ones
 /// before say in part, such as the limits of some containers, nor than what containers request. Where nothing says anything,
 /// only the instance is counted. What cannot be read is [`UNCOUNTED`], and all is where something is said and nothing says
-/// both, or the instance type is in no catalogue: the provider's choice is unknown, whatever else is said. An amount
+/// both, or the size of the instance type is not known: the provider's choice is unknown, whatever else is said. An amount
 /// of zero says nothing.
-pub fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
+pub fn requests(described: Described<'_>) -> Vec<(&'static str, i64)> {
     let mut requests = vec![(quota::INSTANCES, 1)];
-    if let Some(size) = asked(spec) {
+    if let Some(size) = asked(described) {
         requests.extend([
             (quota::VCPUS, in_units(size.cpu, MILLICORE)),
             (quota::MEMORY, in_units(size.memory, MIB)),
@@ -37,21 +90,21 @@ pub fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
 }
 
 /// The same as a text that is equal for equal sizes, such as `instances=1,vcpus=2000,memory=4096`.
-pub fn size(spec: &Value) -> String {
+pub fn size(described: Described<'_>) -> String {
     let short = |resource: &'static str| resource.rsplit('/').next().unwrap_or(resource);
-    let each = requests(spec).into_iter();
+    let each = requests(described).into_iter();
     let each: Vec<String> = each
         .map(|(resource, amount)| format!("{}={amount}", short(resource)))
         .collect();
     each.join(",")
 }
 
-/// Whether a claim asks for exactly what the spec of an Instance does, in any order. A claim whose requests cannot be read
+/// Whether a claim asks for exactly what an Instance does, in any order. A claim whose requests cannot be read
 /// asks for something else.
-pub fn is_claimed(claim: &Object, spec: &Value) -> bool {
+pub fn is_claimed(claim: &Object, described: Described<'_>) -> bool {
     let listed = claim.items("/spec/requests");
     let asked: Option<BTreeMap<&str, i64>> = listed.iter().map(request).collect();
-    asked.is_some_and(|asked| asked.len() == listed.len() && asked == requests(spec).into_iter().collect())
+    asked.is_some_and(|asked| asked.len() == listed.len() && asked == requests(described).into_iter().collect())
 }
 
 fn request(request: &Value) -> Option<(&str, i64)> {
@@ -164,13 +217,13 @@ impl<'a> Part<'a> {
     }
 }
 
-fn asked(spec: &Value) -> Option<Size> {
-    let runtime = Part::of(Some(spec)).part("runtime");
+fn asked(described: Described<'_>) -> Option<Size> {
+    let runtime = Part::of(Some(described.spec)).part("runtime");
     let resources = runtime.part("resources");
     let type_ = resources
         .field("instanceType")
         .filter(|type_| type_.as_str() != Some(""));
-    let of_type = type_.map(|type_| catalogued(type_).unwrap_or(Size::UNCOUNTED));
+    let of_type = type_.map(|type_| self::of_type(type_, described.type_size).unwrap_or(Size::UNCOUNTED));
     if of_type == Some(Size::UNCOUNTED) {
         return of_type;
     }
@@ -237,11 +290,13 @@ fn amounts(quantities: Part<'_>) -> Said {
     }
 }
 
-fn catalogued(instance_type: &Value) -> Option<Size> {
-    let found = instance_types::find(instance_type.as_str()?)?;
+/// The size of an instance type, where it is known and can be read.
+fn of_type(instance_type: &Value, annotation: Option<&str>) -> Option<Size> {
+    let found = instance_types::size(instance_type.as_str()?, annotation);
+    let found = found.unwrap_or_else(|Malformed(_)| None)?;
     Some(Size {
-        cpu: quantity::nano(found.cpu)?,
-        memory: quantity::nano(found.memory)?,
+        cpu: found.cpu.nano(),
+        memory: found.memory.nano(),
     })
 }
 

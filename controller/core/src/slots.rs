@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use popcell_api::annotations;
-use serde_json::Value;
 
 use crate::object::{Fields, Object};
-use crate::sizing;
+use crate::sizing::{self, Described};
 
 /// Most slots that a WorkloadDeployment may ask for, as many as admission accepts for a Workload. What asks for more is
 /// read as this many, so that no number in a spec can exhaust the process.
@@ -78,11 +77,11 @@ pub fn reported(deployment: &Object) -> i64 {
         .map_or(least, |reported| reported.clamp(least, most))
 }
 
-/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them. What is
+/// Slots whose claim was granted to an Instance of this size, as the WorkloadDeployment remembers them. What is
 /// no ordinal in the list is skipped.
-pub fn granted(deployment: &Object, spec: Option<&Value>) -> BTreeSet<i64> {
+pub fn granted(deployment: &Object, described: Option<Described<'_>>) -> BTreeSet<i64> {
     let of_size = deployment.annotation(annotations::GRANTED_SIZE);
-    if of_size.is_some_and(|of_size| spec.map(sizing::size).as_deref() != Some(of_size)) {
+    if of_size.is_some_and(|of_size| described.map(sizing::size).as_deref() != Some(of_size)) {
         return BTreeSet::new();
     }
     let list = deployment.annotation(annotations::GRANTED_SLOTS).unwrap_or_default();

@@ -27,7 +27,7 @@ pub use wait_list::WaitList;
 
 use crate::apply::{Applier, ApplyError, Difference};
 use crate::memory::{GaugeCounts, Memory};
-use crate::planes::{Change, Guard, Planes, ProjectRemovals, Store};
+use crate::planes::{Change, Guard, InstanceTypes, Planes, ProjectRemovals, Store};
 use crate::queue::Key;
 
 /// Settings of management reconcilers.
@@ -59,6 +59,8 @@ pub struct Context {
     pub reporter: Arc<dyn Reporter>,
     /// Settings.
     pub rules: Rules,
+    /// The instance types.
+    pub types: InstanceTypes,
     /// Projects as discovery knows them; `None` in mode `single`.
     pub projects: Option<Arc<Store>>,
     /// How projects ended.
@@ -82,10 +84,18 @@ impl Context {
             wait_list: WaitList::default(),
             reporter,
             rules,
+            types: InstanceTypes::default(),
             projects,
             project_removals: Arc::default(),
             hub_index: HubIndex::default(),
         }
+    }
+
+    /// With this catalogue in place of the built-in type.
+    #[must_use]
+    pub fn with_types(mut self, types: InstanceTypes) -> Self {
+        self.types = types;
+        self
     }
 
     /// What is remembered of a plane; `None` where it is not engaged.

@@ -13,13 +13,13 @@
 //!
 //! 1. the sum of the containers' limits, when every container limits both;
 //! 2. else `runtime.resources.requests`, when it has both;
-//! 3. else the catalogue of instance types;
+//! 3. else the size of the instance type, which the object has in an annotation ([`instance_types::ANNOTATION`]);
 //! 4. else nothing is known, and no requirement is answered.
 //!
 //! A quantity that cannot be read, or is negative, is refused by name rather than passed over: the next rule would give
-//! a size that the user did not ask for.
+//! a size that the user did not ask for. So is an annotation that cannot be read.
 
-use popcell_contract::instance_types;
+use popcell_contract::instance_types::{self, TypeSize};
 use popcell_sdk::prelude::*;
 
 /// Instances that the object asks for (CRD: required int32).
@@ -89,6 +89,7 @@ fn count(object: &Json, pointer: &str) -> Result<Option<i32>> {
 const CONTAINERS: &str = "/spec/template/spec/runtime/sandbox/containers";
 const REQUESTS: &str = "/spec/template/spec/runtime/resources/requests";
 const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
+const ANNOTATIONS: &str = "/metadata/annotations";
 
 struct Size {
     cpu: Quantity,
@@ -101,7 +102,7 @@ fn requirements(object: &Object) -> Result<Option<Requirements>> {
         Some(size) => Some(size),
         None => match size_at(object, REQUESTS)? {
             Some(size) => Some(size),
-            None => catalogue_size(object)?,
+            None => size_of_type(object)?,
         },
     };
     Ok(size.map(|Size { cpu, memory }| Requirements {
@@ -146,10 +147,13 @@ fn amount(object: &Object, pointer: &str) -> Result<Option<Quantity>> {
     }
 }
 
-fn catalogue_size(object: &Object) -> Result<Option<Size>> {
-    let size = object.text(INSTANCE_TYPE)?.and_then(instance_types::find);
-    let size = size.and_then(|found| found.size());
-    Ok(size.map(|(cpu, memory)| Size { cpu, memory }))
+fn size_of_type(object: &Object) -> Result<Option<Size>> {
+    let Some(name) = object.text(INSTANCE_TYPE)? else {
+        return Ok(None);
+    };
+    let found = instance_types::size(name, object.annotation(instance_types::ANNOTATION));
+    let found = found.map_err(|error| Error::invalid(ANNOTATIONS, error.to_string()))?;
+    Ok(found.map(|TypeSize { cpu, memory }| Size { cpu, memory }))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an Instance becomes: one Pod, and one NetworkPolicy where its interface has rules.
 //!
-//! - Only fields that are named here are taken from an Instance: no annotation, no label of a tenant, nothing that a schema does
-//!   not describe. So no template makes a Pod privileged, reaches the node, or steers what else runs in the cell.
+//! - Only fields that are named here are taken from an Instance: of its annotations the size of its instance type, no label of a
+//!   tenant, nothing that a schema does not describe. So no template makes a Pod privileged, reaches the node, or steers what else runs in the cell.
 //! - The limits of all containers together are never more than what `popcell_core::sizing` counts for the Instance.
 //! - What a Pod cannot give is refused with the place and the fix, and never dropped.
 //!
@@ -23,7 +23,7 @@ use popcell_api::{
     labels, quota,
 };
 use popcell_contract::quantity;
-use popcell_core::sizing;
+use popcell_core::sizing::{self, Described};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -69,6 +69,9 @@ pub enum Refusal {
     /// What says how large it is cannot be read.
     #[error("the size of the Instance is unknown: correct spec.runtime.resources or the resources of its containers")]
     UnknownSize,
+    /// The size of its instance type is not known, or cannot be read.
+    #[error("spec.runtime.resources.instanceType: {0}; use an instance type of the catalogue")]
+    UnknownType(String),
     /// The other containers take all.
     #[error(
         "container {container}: the other containers take all {resource} of the Instance; give each container limits, or \
@@ -137,12 +140,19 @@ pub fn manifest(instance: &DynamicObject, settings: &Settings, replacements: u32
     if let Some(controller) = &spec.controller {
         made_of.insert(annotations::TEMPLATE_HASH.to_owned(), controller.template_hash.clone());
     }
+    let given = instance.metadata.annotations.as_ref();
+    let described = Described {
+        spec: raw,
+        type_size: given
+            .and_then(|given| given.get(annotations::INSTANCE_TYPE_SIZE))
+            .map(String::as_str),
+    };
     let pod = Pod {
         metadata: ObjectMeta {
             annotations: Some(made_of),
             ..metadata(instance, instance.metadata.name.clone())
         },
-        spec: Some(pod_spec(raw, &spec, sandbox, settings)?),
+        spec: Some(pod_spec(described, &spec, sandbox, settings)?),
         status: None,
     };
     Ok(Manifest {
@@ -200,12 +210,12 @@ fn metadata(instance: &DynamicObject, name: Option<String>) -> ObjectMeta {
 }
 
 fn pod_spec(
-    raw: &Value,
+    described: Described<'_>,
     spec: &InstanceSpec,
     sandbox: &SandboxRuntime,
     settings: &Settings,
 ) -> Result<PodSpec, Refusal> {
-    let sizes = sizes(raw, &sandbox.containers)?;
+    let sizes = sizes(described, &sandbox.containers)?;
     let containers = sandbox.containers.iter().zip(sizes);
     let containers: Result<Vec<PodContainer>, Refusal> = containers
         .map(|(container, size)| pod_container(container, size))
@@ -327,14 +337,14 @@ fn only_counted(place: &str, quantities: &Quantities) -> Result<(), Refusal> {
 
 /// Limits and requests of each container. One that names an amount has it; the others share what is left of the Instance's size
 /// in equal parts.
-fn sizes(spec: &Value, containers: &[Container]) -> Result<Vec<ResourceRequirements>, Refusal> {
+fn sizes(described: Described<'_>, containers: &[Container]) -> Result<Vec<ResourceRequirements>, Refusal> {
     for container in containers {
         let place = format!("container {}", container.name);
         for quantities in container.resources.iter().flat_map(|one| [&one.limits, &one.requests]) {
             only_counted(&place, quantities)?;
         }
     }
-    let counted: BTreeMap<&str, i64> = sizing::requests(spec).into_iter().collect();
+    let counted: BTreeMap<&str, i64> = sizing::requests(described).into_iter().collect();
     let mut sizes = vec![ResourceRequirements::default(); containers.len()];
     for (resource, counted_as, unit, nano) in [
         ("cpu", quota::VCPUS, "m", quantity::ONE / 1000),
@@ -342,7 +352,9 @@ fn sizes(spec: &Value, containers: &[Container]) -> Result<Vec<ResourceRequireme
     ] {
         let total = *counted.get(counted_as).ok_or(Refusal::NoSize)?;
         if total == sizing::UNCOUNTED {
-            return Err(Refusal::UnknownSize);
+            return Err(described
+                .why_unsized()
+                .map_or(Refusal::UnknownSize, Refusal::UnknownType));
         }
         let named: Vec<Option<(&Quantity, &Quantity)>> =
             containers.iter().map(|container| named(container, resource)).collect();

@@ -13,7 +13,9 @@ use serde_json::Value;
 use super::field::{Faults, FieldError};
 use super::keys::{Exempt, adds_reserved};
 use super::{check_template, is_spec_reviewed, keys, placements};
+use crate::instance_types::Catalogue;
 use crate::object::{Fields, Object};
+use crate::observed::Observed;
 use crate::{derived, fields, names, slots};
 
 /// Annotations that the controllers of a cell write, where that is the project's own server.
@@ -45,12 +47,13 @@ pub fn city_to_review<'a>(old: Option<&Object>, new: &'a Object, workload: Optio
 }
 
 /// All faults of a create (`old` is `None`) or an update. `cities` are the codes of usable LocationBindings, which are
-/// looked at where [`city_to_review`] says so.
+/// looked at where [`city_to_review`] says so; `types` the instance types.
 pub fn validate_deployment(
     old: Option<&Object>,
     new: &Object,
     workload: Option<&Object>,
     cities: &BTreeSet<&str>,
+    types: Observed<&Catalogue>,
 ) -> Vec<FieldError> {
     if !is_deployment_reviewed(old, new) {
         return Vec::new();
@@ -105,7 +108,7 @@ pub fn validate_deployment(
     let was_reviewed = asked.is_some_and(|workload| workload.at("/spec/template") == template);
     let is_kept = old.is_some_and(|old| old.at("/spec/template") == template && !grows(old, new));
     if !was_reviewed && !is_kept {
-        check_template(&spec.template, &mut faults);
+        check_template(&spec.template, types, &mut faults);
         // The schema of a Workload refuses these; that of a WorkloadDeployment keeps them for later releases.
         fields::each_unknown(kind::WORKLOAD_DEPLOYMENT, value, |path| {
             if path.starts_with("spec.template.") {

@@ -164,6 +164,10 @@ impl Faults {
         self.add(path, || Fault::Forbidden(shown(rule)));
     }
 
+    pub(super) fn internal(&mut self, path: impl Into<String>, what: &str) {
+        self.add(path, || Fault::Internal(shown(what)));
+    }
+
     pub(super) fn not_found(&mut self, path: impl Into<String>, value: &str) {
         self.add(path, || Fault::NotFound(shown(value)));
     }

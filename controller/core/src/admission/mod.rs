@@ -25,7 +25,9 @@ pub use access::{ObjectUse, access_denied, access_failed, access_review, project
 pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment};
 pub use field::{Fault, FieldError};
 
+use crate::instance_types::Catalogue;
 use crate::object::{Fields, Object};
+use crate::observed::Observed;
 use crate::{derived, fields, names};
 use field::Faults;
 use keys::Exempt;
@@ -42,8 +44,13 @@ pub fn is_spec_reviewed(old: Option<&Object>, new: &Object) -> bool {
 }
 
 /// All faults of a create (`old` is `None`) or an update of a Workload. `cities` are the codes of usable LocationBindings
-/// ([`crate::bindings::usable_cities`]).
-pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> Vec<FieldError> {
+/// ([`crate::bindings::usable_cities`]), `types` the instance types.
+pub fn validate(
+    old: Option<&Object>,
+    new: &Object,
+    cities: &BTreeSet<&str>,
+    types: Observed<&Catalogue>,
+) -> Vec<FieldError> {
     if !is_reviewed(old, new) {
         return Vec::new();
     }
@@ -65,7 +72,7 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
             placements::check(new.name(), &spec.placements, cities, old, &mut faults);
             let is_kept = |old: &Object| old.at("/spec/template") == new.at("/spec/template");
             if !old.is_some_and(|old| is_kept(old) && !placements::grow(old, new)) {
-                check_template(&spec.template, &mut faults);
+                check_template(&spec.template, types, &mut faults);
             }
         }
     }
@@ -73,10 +80,10 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
 }
 
 /// The rules for a template, whatever it is the template of.
-fn check_template(template: &InstanceTemplateSpec, faults: &mut Faults) {
+fn check_template(template: &InstanceTemplateSpec, types: Observed<&Catalogue>, faults: &mut Faults) {
     keys::check(template, faults);
     let instance = &template.spec;
-    runtime::check(&instance.runtime, &instance.volumes, faults);
+    runtime::check(&instance.runtime, &instance.volumes, types, faults);
     volumes::check(instance, faults);
     runtime::check_interfaces(&instance.network_interfaces, faults);
 }

@@ -7,10 +7,11 @@ use popcell_api::{
     Container, InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime,
     Volume, VolumeAttachment,
 };
-use popcell_contract::instance_types;
 
 use super::field::Faults;
 use super::{INSTANCE, LONGEST_LIST, MOST_DATA, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
+use crate::instance_types::Catalogue;
+use crate::observed::Observed;
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
 
@@ -28,18 +29,19 @@ const PREFIX: usize = 256;
 /// Volumes by their names; of two of one name the first.
 type Volumes<'a> = BTreeMap<&'a str, &'a Volume>;
 
-pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut Faults) {
+pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], types: Observed<&Catalogue>, faults: &mut Faults) {
     let volumes: Volumes<'_> = volumes
         .iter()
         .rev()
         .map(|volume| (volume.name.as_str(), volume))
         .collect();
     let path = format!("{INSTANCE}.runtime");
-    let instance_type = runtime.resources.instance_type.as_str();
-    if instance_types::find(instance_type).is_none() {
-        let path = format!("{path}.resources.instanceType");
-        faults.not_supported(path, instance_type, &instance_types::ALL.map(|one| one.name));
-    }
+    check_type(
+        format!("{path}.resources.instanceType"),
+        &runtime.resources.instance_type,
+        types,
+        faults,
+    );
     if !runtime.resources.requests.is_empty() {
         faults.forbidden(format!("{path}.resources.requests"), NOT_IMPLEMENTED);
     }
@@ -53,6 +55,14 @@ pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut 
     }
     if let Some(machine) = &runtime.virtual_machine {
         check_machine(&format!("{path}.virtualMachine"), machine, &volumes, faults);
+    }
+}
+
+fn check_type(path: String, name: &str, types: Observed<&Catalogue>, faults: &mut Faults) {
+    match types {
+        Observed::Known(types) if types.size(name).is_none() => faults.not_supported(path, name, &types.names()),
+        Observed::Known(_) => {}
+        Observed::Unknown => faults.internal(path, "the platform's instance types are not read yet: try again"),
     }
 }
 

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::conditions::{self, Condition};
 use crate::edit::{self, Edit};
 use crate::growth;
+use crate::instance_types::{self, Catalogue, Unsized};
 use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -30,7 +31,7 @@ use crate::paused;
 use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
 use crate::remote::NAME_CONFLICT_RETRY;
-use crate::sizing;
+use crate::sizing::{self, Described};
 use crate::slots;
 pub use data::{MOST as MOST_DATA, Presence, ReferencedData, awaits_data, data_to_read, judge as judge_data};
 pub use networks::{Networks, binding_name, binding_prefix};
@@ -57,6 +58,8 @@ pub struct Observation<'a> {
     pub served: Observed<bool>,
     /// Whether a living Workload asks for it, which reports the city itself.
     pub derived: bool,
+    /// In a single cluster the instance types; `None` in a cell, where the WorkloadDeployment says how large its type is.
+    pub types: Option<Observed<&'a Catalogue>>,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
     /// What the cell has of the ConfigMaps and Secrets of its template, while [`awaits_data`].
@@ -93,6 +96,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         deployment,
         ours,
         autoscaling: autoscaler::Report::Unchanged,
+        unsized_type: None,
         plan: Plan::default(),
     };
     reconcile.decide()
@@ -103,6 +107,8 @@ struct Reconcile<'a> {
     deployment: &'a Object,
     ours: Vec<&'a Object>,
     autoscaling: autoscaler::Report,
+    /// Why it is not known how large its instance type is, in a single cluster.
+    unsized_type: Option<Unsized>,
     plan: Plan,
 }
 
@@ -151,9 +157,10 @@ impl<'a> Reconcile<'a> {
         if let Some(excess) = deployment.excess() {
             return self.exceeded(excess);
         }
-        let Some(template) = Template::of(deployment) else {
+        let Some(mut template) = Template::of(deployment) else {
             return self.unreadable("/spec/template/spec");
         };
+        self.look_up_size(&mut template);
         if let Some(replicas) = autoscaler::beginning(deployment) {
             let edit = self.edit().set(&["spec", "replicas"], json!(replicas));
             self.plan.actions.extend(edit.action());
@@ -170,11 +177,8 @@ impl<'a> Reconcile<'a> {
         let held = self.roll(&sorted, &template, networks.as_ref());
         let held = held.or_else(|| networks.as_ref()?.held.clone());
         self.autoscaling = autoscaler::settle(deployment, self.seen.autoscaler, self.seen.rejected, &mut self.plan);
-        let granted = slots::granted_list(&status::granted(deployment, &sorted));
-        let size = deployment
-            .at("/spec/template/spec")
-            .map(sizing::size)
-            .filter(|_| granted.is_some());
+        let granted = slots::granted_list(&status::granted(deployment, template.described(), &sorted));
+        let size = template.described().map(sizing::size).filter(|_| granted.is_some());
         let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
         let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
         let memory = if autoscaler::is_left(deployment) {
@@ -196,6 +200,25 @@ impl<'a> Reconcile<'a> {
             self.plan.requeue_within(NAME_CONFLICT_RETRY);
         }
         self.report(Some(&template), networks.as_ref(), held.as_ref())
+    }
+
+    /// In a single cluster no component before has looked up how large its instance type is. What the WorkloadDeployment says itself
+    /// is a tenant's word.
+    fn look_up_size(&mut self, template: &mut Template<'_>) {
+        let Some(types) = self.seen.types else { return };
+        let named = template.described().and_then(Described::type_name);
+        let mut sized = self.ours.iter().map(|one| Described::instance(one));
+        let kept = sized.find(|one| one.type_name() == named && one.why_unsized().is_none());
+        match instance_types::annotation(template.value.get("spec"), types, kept) {
+            Ok(size) => template.type_size = size,
+            Err(why) => {
+                template.type_size = None;
+                if why == Unsized::Unknown {
+                    self.plan.notes.push(Note::Unknown(Plane::Discovery));
+                }
+                self.unsized_type = Some(why);
+            }
+        }
     }
 
     /// Asks for what is missing of networks. What cannot be asked for holds up their gates, and nothing else.
@@ -295,7 +318,8 @@ impl<'a> Reconcile<'a> {
         self.plan
     }
 
-    /// Labels that others took away, and hashes of those that were made from an equal template.
+    /// Labels that others took away, sizes of instance types that were not known before, and hashes of those that were made from
+    /// an equal template.
     fn heal(&mut self, sorted: &Instances<'_>, template: &Template<'_>) {
         for (ordinal, slot) in &sorted.slots {
             if slot.instance.deleting() {
@@ -304,6 +328,9 @@ impl<'a> Reconcile<'a> {
             let mut edit = Edit::of(&Plane::Cell, kind::INSTANCE, slot.instance);
             for (key, value) in template.labels(*ordinal) {
                 edit = edit.label(&key, &value);
+            }
+            if template.knows_size_of(slot.instance) {
+                edit = edit.annotation(annotations::INSTANCE_TYPE_SIZE, template.type_size.as_deref());
             }
             if slot.likeness == Likeness::Unstamped {
                 edit = match slot.instance.at("/spec/controller") {
@@ -338,15 +365,15 @@ impl<'a> Reconcile<'a> {
         networks: Option<&networks::State>,
     ) -> Option<Target> {
         let (asked, before) = (slots::desired(self.deployment), status::desired_before(self.deployment));
-        let is_served = self.seen.served == Observed::Known(true);
+        let is_served = self.seen.served == Observed::Known(true) && self.unsized_type.is_none();
         let desired = if is_served {
             asked
         } else {
             asked.min(before.max(sorted.end()))
         };
         let adds = |instance: &Object| {
-            let spec = instance.at("/spec").zip(template.value.get("spec"));
-            spec.is_none_or(|(stored, desired)| growth::adds(stored, desired))
+            let described = Described::at(instance, "/spec").zip(template.described());
+            described.is_none_or(|(stored, desired)| growth::adds(stored, desired))
         };
         let step = match rollout::step(sorted, desired) {
             step if is_served => step,
@@ -380,11 +407,16 @@ impl<'a> Reconcile<'a> {
         held: Option<&Target>,
     ) -> Plan {
         let rejection = self.rejection().or(self.seen.elsewhere).map(Rejection::message);
+        let not_found = match &self.unsized_type {
+            Some(Unsized::NotFound(name)) => Some(instance_types::not_found(name)),
+            Some(Unsized::Unknown) | None => None,
+        };
         let hindrance = Hindrance {
             held,
             rejected: rejection.as_deref(),
             served: self.seen.served,
             derived: self.seen.derived,
+            unsized_type: not_found.as_deref(),
         };
         let status: Value = status::render(
             self.deployment,
@@ -394,7 +426,7 @@ impl<'a> Reconcile<'a> {
             hindrance,
             self.seen.now,
         );
-        let reported = if hindrance.is_unserved() {
+        let reported = if hindrance.is_unserved() || hindrance.unsized_type.is_some() {
             conditions::blocked_event
         } else {
             conditions::rejected_event

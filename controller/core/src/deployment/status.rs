@@ -17,7 +17,8 @@ use crate::conditions::{self, BLOCKING, COUNTS, Condition, priority};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::Target;
-use crate::{fields, paused, sizing, slots};
+use crate::sizing::{self, Described};
+use crate::{fields, paused, slots};
 
 /// A teardown that takes longer is reported.
 pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
@@ -44,6 +45,8 @@ pub(super) struct Hindrance<'a> {
     pub(super) served: Observed<bool>,
     /// Whether a Workload reports that.
     pub(super) derived: bool,
+    /// The catalogue does not have its instance type, in words for people.
+    pub(super) unsized_type: Option<&'a str>,
 }
 
 impl Hindrance<'_> {
@@ -187,6 +190,13 @@ fn replicas_ready(
         let message = messages::being_torn_down(instance.name(), &conditions::seconds(since));
         return reported(false, reasons::INSTANCE_TERMINATING, message);
     }
+    if let Some(message) = hindrance.unsized_type {
+        return reported(
+            false,
+            reasons::INSTANCE_TYPE_NOT_FOUND,
+            format!("{available}; {message}"),
+        );
+    }
     if counts.ready < counts.desired {
         return match (worst, hindrance) {
             (Some(worst), _) if hindrance.is_outweighed_by(worst) => {
@@ -233,6 +243,9 @@ fn available(
     if counts.ready > 0 {
         let message = messages::instances_ready(counts.ready, counts.replicas);
         return reported(true, reasons::STABLE_INSTANCE_FOUND, message);
+    }
+    if let Some(message) = hindrance.unsized_type {
+        return reported(false, reasons::INSTANCE_TYPE_NOT_FOUND, message.to_owned());
     }
     if networks.is_some_and(|networks| networks.nowhere) {
         return reported(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
@@ -300,16 +313,19 @@ fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
 /// Ordinals whose claim is granted: those whose Instance says so, and of the others that are wanted those that were
 /// remembered and not denied since. What was granted to another size than the template has now is no grant for the next
 /// Instance of the slot, whether there is one yet or not.
-pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
+pub(super) fn granted(
+    deployment: &Object,
+    template: Option<Described<'_>>,
+    instances: &Instances<'_>,
+) -> std::collections::BTreeSet<i64> {
     let desired = slots::desired(deployment);
-    let spec = deployment.at("/spec/template/spec");
-    let remembered = slots::granted(deployment, spec);
+    let remembered = slots::granted(deployment, template);
     let candidates = (0..desired).chain(instances.slots.keys().copied());
-    let size = spec.map(sizing::requests);
+    let size = template.map(sizing::requests);
     candidates
         .filter(|ordinal| {
             let instance = instances.slots.get(ordinal).map(|slot| slot.instance);
-            if instance.is_some_and(|one| one.at("/spec").map(sizing::requests) != size) {
+            if instance.is_some_and(|one| Described::at(one, "/spec").map(sizing::requests) != size) {
                 return false;
             }
             let condition = instance.and_then(|one| conditions::of(one, types::QUOTA_GRANTED));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use popcell_api::{gates, kind, labels};
+use popcell_api::{annotations, gates, kind, labels};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -10,6 +10,7 @@ use crate::names::is_label_value;
 use crate::object::{Fields, Object};
 use crate::references;
 use crate::reserved::{self, Place};
+use crate::sizing::Described;
 use crate::slots;
 use crate::workload::owner;
 
@@ -100,6 +101,8 @@ pub(super) struct Template<'a> {
     pub(super) value: &'a Value,
     /// Its hash.
     pub(super) hash: String,
+    /// What goes with each Instance of the size of its instance type: what came from the hub, unless that is another type's.
+    pub(super) type_size: Option<String>,
 }
 
 impl<'a> Template<'a> {
@@ -111,7 +114,25 @@ impl<'a> Template<'a> {
             deployment,
             value,
             hash: hash(value),
+            type_size: deployment
+                .annotation(annotations::INSTANCE_TYPE_SIZE)
+                .map(str::to_owned),
         })
+    }
+
+    /// What each Instance is.
+    pub(super) fn described(&self) -> Option<Described<'_>> {
+        Some(Described {
+            spec: self.value.get("spec")?,
+            type_size: self.type_size.as_deref(),
+        })
+    }
+
+    /// Whether an Instance of the template's type lacks the size that the template knows of it.
+    pub(super) fn knows_size_of(&self, instance: &Object) -> bool {
+        let (known, found) = (self.described(), Described::instance(instance));
+        let known = known.filter(|known| known.type_name() == found.type_name());
+        known.is_some_and(|known| known.why_unsized().is_none()) && found.why_unsized().is_some()
     }
 
     /// Labels or annotations of the template; those that only we and Karmada set are none of a template's.
@@ -152,8 +173,10 @@ impl<'a> Template<'a> {
         let mut own = self.texts("/metadata/labels", Place::Label);
         own.extend(self.labels(ordinal));
         instance.metadata.labels = Some(own);
-        instance.metadata.annotations =
-            Some(self.texts("/metadata/annotations", Place::Annotation)).filter(|texts| !texts.is_empty());
+        let mut texts = self.texts("/metadata/annotations", Place::Annotation);
+        let size = self.type_size.clone();
+        texts.extend(size.map(|size| (annotations::INSTANCE_TYPE_SIZE.to_owned(), size)));
+        instance.metadata.annotations = Some(texts).filter(|texts| !texts.is_empty());
         instance.metadata.owner_references = Some(vec![owner(kind::WORKLOAD_DEPLOYMENT, self.deployment, true)]);
         instance
     }
@@ -202,7 +225,9 @@ impl<'a> Template<'a> {
         let ours = stamped.is_some_and(is_ours);
         let alike = |wanted: &BTreeMap<String, String>, found: Option<&BTreeMap<String, String>>| {
             let has = |(key, value)| found.and_then(|found| found.get(key)) == Some(value);
-            wanted.iter().all(has) && (!ours || found.map_or(0, BTreeMap::len) == wanted.len())
+            let of_template = |key: &&String| *key != annotations::INSTANCE_TYPE_SIZE;
+            let found = found.into_iter().flat_map(BTreeMap::keys).filter(of_template);
+            wanted.iter().all(has) && (!ours || found.count() == wanted.len())
         };
         if same(&spec, &wanted) && keys.iter().all(|(wanted, found)| alike(wanted, *found)) {
             Likeness::Unstamped

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use popcell_api::{annotations, kind, labels};
 use serde_json::{Value, json};
 
-use super::{Hub, Reconcile, hub_labels};
+use super::{Hub, INSTANCE, Reconcile, hub_labels};
 use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, DeletionGuard, NAMESPACE, Note, Plane, Proof, Target};
+use crate::sizing::Described;
 use crate::{growth, orphans, references, reserved, workload};
 
 /// Fields that the API makes immutable.
@@ -160,7 +161,9 @@ impl<'a> Reconcile<'a> {
         let expected = self
             .expected_data(None, true)
             .map(|value| (annotations::EXPECTED_REFERENCED_DATA, value.to_owned()));
-        let stamps = self.stamps().into_iter().chain(expected);
+        let size = self.seen_size(deployment.at(INSTANCE), None);
+        let size = size.map(|size| (annotations::INSTANCE_TYPE_SIZE, size));
+        let stamps = self.stamps().into_iter().chain(expected).chain(size);
         object.metadata.annotations = Some(stamps.map(|(key, value)| (key.to_owned(), value)).collect());
         let create = Action::create(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object);
         self.plan.actions.push(create);
@@ -177,6 +180,7 @@ impl<'a> Reconcile<'a> {
         let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         let is_echo = self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec"));
         let edit = self.stamped(existing, !is_echo && changes_template(existing, &spec));
+        let edit = self.sized(edit, existing, &spec);
         let edit = edit.spec_unless_echoed(&spec, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
     }
@@ -253,7 +257,19 @@ impl<'a> Reconcile<'a> {
                 edit
             }
         };
-        edit.spec(&spec).action()
+        self.sized(edit, existing, &spec).spec(&spec).action()
+    }
+
+    /// The size of the instance type goes with the spec that names it in one write.
+    fn sized<'o>(&self, edit: Edit<'o>, existing: &'o Object, spec: &Value) -> Edit<'o> {
+        let size = self.seen_size(spec.pointer("/template/spec"), Some(existing));
+        edit.annotation(annotations::INSTANCE_TYPE_SIZE, size.as_deref())
+    }
+
+    /// As far as it is known; else what there is.
+    fn seen_size(&self, instance: Option<&Value>, existing: Option<&Object>) -> Option<String> {
+        let kept = |_| existing?.annotation(annotations::INSTANCE_TYPE_SIZE).map(str::to_owned);
+        self.size_of(instance, existing).unwrap_or_else(kept)
     }
 
     /// Whether nothing is held back of what is asked for.
@@ -269,7 +285,13 @@ impl<'a> Reconcile<'a> {
         let lowered = if exceeds || self.differs_for_good(existing) {
             workload::lowered(stored, &spec)
         } else {
-            growth::held(stored, &spec)
+            let size = self
+                .size_of(spec.pointer("/template/spec"), Some(existing))
+                .ok()
+                .flatten();
+            let described = |spec, type_size| Described { spec, type_size };
+            let type_size = existing.annotation(annotations::INSTANCE_TYPE_SIZE);
+            growth::held(described(stored, type_size), described(&spec, size.as_deref()))
         };
         let is_whole = lowered == spec;
         Some((lowered, is_whole))

@@ -163,6 +163,7 @@ fn says_nothing_of_the_city(project: &Object) -> bool {
         || reason == reasons::REJECTED
         || reason == DELETING
         || reason == reasons::NO_MATCHING_LOCATION
+        || reason == reasons::INSTANCE_TYPE_NOT_FOUND
         || conditions::text(available, "message")
             == messages::waiting_for_city(project.text("/spec/cityCode").unwrap_or_default())
 }

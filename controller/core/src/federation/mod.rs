@@ -9,6 +9,7 @@
 //! - A reference to an object of the own namespace loses that namespace, which has another name on the hub.
 //! - With each change of its template it has to be found out again what a city is to have of ConfigMaps and Secrets ([`crate::data_copy`]).
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
+//! - The size of its instance type goes with it, from the platform's catalogue ([`crate::instance_types`]) and never from the project.
 //!
 //! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
 //! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
@@ -34,13 +35,18 @@ use crate::conditions::{self, Condition};
 use crate::derived;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
+use crate::instance_types::{self, Catalogue, Unsized};
 use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
+use crate::sizing::Described;
 use crate::spec_echoes::ExplainSpec;
 use crate::{paused, policy};
+
+/// Where a WorkloadDeployment has the spec of an Instance.
+const INSTANCE: &str = "/spec/template/spec";
 
 /// Reason of Available=False while a deletion waits for a plane that is unreachable.
 pub const DELETING: &str = "Deleting";
@@ -62,6 +68,8 @@ pub struct Observation<'a> {
     pub namespace: Observed<Option<&'a Object>>,
     /// What the hub holds of it.
     pub hub: Observed<Hub<'a>>,
+    /// The instance types.
+    pub types: Observed<&'a Catalogue>,
     /// Whether ConfigMaps and Secrets are carried ([`crate::data_copy`]).
     pub carries_data: bool,
     /// What the hub's server made of earlier writes.
@@ -199,6 +207,16 @@ impl<'a> Reconcile<'a> {
             );
             return self.with_status(status);
         }
+        let made = self.mine(&hub, &hub_namespace);
+        match self.size_of(deployment.at(INSTANCE), made) {
+            Ok(_) => {}
+            Err(Unsized::NotFound(name)) => return self.unsized_type(&hub, made, &name),
+            Err(Unsized::Unknown) => {
+                self.plan.notes.push(Note::Unknown(Plane::Discovery));
+                self.lower_what_is_there();
+                return self.mirrored(&hub, made);
+            }
+        }
         let foreign = self.carry(&hub, namespace, &hub_namespace);
         if foreign {
             let message = format!("WorkloadDeployment {} is held by another owner", deployment.name());
@@ -275,6 +293,24 @@ impl<'a> Reconcile<'a> {
         let reported = unavailable(reasons::NO_MATCHING_LOCATION, message);
         let status = mirror::beside(self.seen.deployment, made, &reported, self.seen.now);
         self.with_status(status)
+    }
+
+    /// The catalogue does not have its instance type: nothing of that type is carried, and what was carried before runs on.
+    fn unsized_type(mut self, hub: &Hub<'a>, made: Option<&Object>, name: &str) -> Plan {
+        let deployment = self.seen.deployment;
+        self.lower_what_is_there();
+        let (reason, message) = (reasons::INSTANCE_TYPE_NOT_FOUND, instance_types::not_found(name));
+        self.plan.terminal = Some(Terminal::new(reason, &message));
+        let shown = made.and_then(|made| mirror::status(deployment, Some(made), hub.binding, self.seen.now).0);
+        let status = mirror::stopped(deployment, shown, reason, &message, self.seen.now);
+        self.with_status(status)
+    }
+
+    /// How large the instance type of such an Instance is, for the annotation of the WorkloadDeployment on the hub. What the one in
+    /// the project says itself counts for nothing.
+    fn size_of(&self, instance: Option<&Value>, made: Option<&Object>) -> Result<Option<String>, Unsized> {
+        let kept = made.and_then(|made| Described::at(made, INSTANCE));
+        instance_types::annotation(instance, self.seen.types, kept)
     }
 
     /// The hub WorkloadDeployment that was made for this one.

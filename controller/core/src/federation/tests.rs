@@ -78,6 +78,7 @@ fn pass_after(servers: &FakeServers, name: &str, project: Project<'_>, rejected:
             binding: servers.get(&Plane::Hub, kind::RESOURCE_BINDING, "ns-n1", name),
             held: None,
         }),
+        types: Observed::Known(&Catalogue::default()),
         carries_data: true,
         spec_echoes: &SpecEchoes::default(),
         rejected,
@@ -256,6 +257,7 @@ fn while_the_hub_is_unreachable_a_deletion_waits_and_says_so_in_neutral_words() 
             bindings: Observed::Unknown,
             namespace: Observed::Unknown,
             hub: Observed::Unknown,
+            types: Observed::Known(&Catalogue::default()),
             carries_data: true,
             spec_echoes: &SpecEchoes::default(),
             rejected: &[],
@@ -349,6 +351,7 @@ fn a_server_that_prunes_is_written_to_once() {
             deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
             ..Hub::default()
         }),
+        types: Observed::Known(&Catalogue::default()),
         carries_data: true,
         spec_echoes: &spec_echoes,
         rejected: &[],
@@ -396,6 +399,7 @@ fn a_copy_whose_name_another_client_holds_on_the_hub_is_reported_until_it_is_fre
                 held,
                 ..Hub::default()
             }),
+            types: Observed::Known(&Catalogue::default()),
             carries_data: true,
             spec_echoes: &SpecEchoes::default(),
             rejected: &[],

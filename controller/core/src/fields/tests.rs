@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::*;
 use crate::admission::{validate, validate_deployment, warnings};
+use crate::instance_types::Catalogue;
+use crate::observed::Observed;
 use crate::testing::{now, object};
 
 const KINDS: [Kind; 2] = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT];
@@ -171,10 +173,12 @@ fn made(kind: Kind, pointer: &str, value: &Value) -> Object {
 
 fn faults(kind: Kind, object: &Object) -> Vec<String> {
     let cities = ["DFW"].into();
+    let builtin = Catalogue::default();
+    let types = Observed::Known(&builtin);
     let errors = if kind == kind::WORKLOAD {
-        validate(None, object, &cities)
+        validate(None, object, &cities, types)
     } else {
-        validate_deployment(None, object, None, &cities)
+        validate_deployment(None, object, None, &cities, types)
     };
     errors.iter().map(ToString::to_string).collect()
 }

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use popcell_api::conditions::{messages, reasons};
 use popcell_api::quota as api;
-use serde_json::Value;
 
 use super::{Observation, Quota};
 use crate::conditions::{self, MESSAGE_BYTES};
 use crate::object::{Fields, Object};
 use crate::plan::cut;
 use crate::remote::claim;
-use crate::sizing;
+use crate::sizing::{self, Described};
 
 /// How soon an Instance whose claim is being deleted is looked at again. Such a claim grants nothing.
 const GOING_AGAIN: Duration = Duration::from_secs(1);
@@ -77,7 +76,7 @@ fn of_claim<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
         };
     }
     // What was said to another size says nothing about this Instance.
-    if !sizing::is_claimed(claim, spec(seen.instance)) {
+    if !sizing::is_claimed(claim, Described::instance(seen.instance)) {
         return pending("its ResourceClaim asks for another size");
     }
     let granted = conditions::of(claim, api::GRANTED);
@@ -135,7 +134,8 @@ fn waiting(why: &str) -> String {
 
 /// What the claim says, what was asked for, and since when. It changes only with the claim.
 fn denial(instance: &Object, claim: &Object, said: &str) -> String {
-    let asked: Vec<String> = sizing::requests(spec(instance))
+    let described = Described::instance(instance);
+    let asked: Vec<String> = sizing::requests(described)
         .into_iter()
         .map(|(type_, amount)| match type_ {
             api::VCPUS | api::MEMORY if amount == sizing::UNCOUNTED => {
@@ -150,7 +150,11 @@ fn denial(instance: &Object, claim: &Object, said: &str) -> String {
         .created()
         .map(|time| format!(" since {}", conditions::seconds(time)))
         .unwrap_or_default();
-    let asked = format!("asked for {}{since}", asked.join(", "));
+    let why = described
+        .why_unsized()
+        .map(|why| format!("; {why}"))
+        .unwrap_or_default();
+    let asked = format!("asked for {}{since}{why}", asked.join(", "));
     match cut(said, MESSAGE_BYTES.saturating_sub(asked.len() + 3)) {
         "" => asked,
         said => format!("{said} ({asked})"),
@@ -163,8 +167,4 @@ fn foreign(claim: &Object) -> String {
         Some(maker) => format!("ResourceClaim {namespace}/{name} belongs to another owner ({maker}) and is kept"),
         None => format!("ResourceClaim {namespace}/{name} belongs to another owner and is kept"),
     }
-}
-
-fn spec(instance: &Object) -> &Value {
-    instance.at("/spec").unwrap_or(&Value::Null)
 }

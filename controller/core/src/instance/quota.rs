@@ -14,6 +14,7 @@ use super::draft::quota_granted;
 use super::{Observation, has_gate};
 use crate::conditions::{Condition, text};
 use crate::object::{Fields, Object};
+use crate::sizing::Described;
 use crate::slots;
 
 /// Of a slot that is filled again while the project is unreachable.
@@ -135,7 +136,8 @@ fn is_remembered(seen: &Observation<'_>) -> bool {
     });
     !judged
         && seen.deployment.is_some_and(|deployment| {
-            slots::ordinal_of(deployment.name(), seen.instance.name())
-                .is_some_and(|slot| slots::granted(deployment, seen.instance.at("/spec")).contains(&slot))
+            slots::ordinal_of(deployment.name(), seen.instance.name()).is_some_and(|slot| {
+                slots::granted(deployment, Some(Described::instance(seen.instance))).contains(&slot)
+            })
         })
 }

@@ -27,7 +27,7 @@ use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
 use crate::removed_cells::Source;
-use crate::sizing;
+use crate::sizing::{self, Described};
 
 #[cfg(test)]
 mod tests;
@@ -219,15 +219,20 @@ fn is_held(instance: &Object) -> bool {
         .any(|gate| gate.get("name").and_then(serde_json::Value::as_str) == Some(gates::QUOTA))
 }
 
-/// Whether a claim asks for what this project has to give to an Instance of this spec.
-fn fits(seen: &Observation<'_>, claim: &Object, spec: &serde_json::Value) -> bool {
+/// Whether a claim asks for what this project has to give to such an Instance.
+fn fits(seen: &Observation<'_>, claim: &Object, described: Described<'_>) -> bool {
     // What cannot be seen of it is no reason to take it away.
     if claim.excess().is_some() {
         return true;
     }
     claim.text("/spec/consumerRef/kind") == Some(resource_manager::PROJECT_KIND)
         && claim.text("/spec/consumerRef/name") == Some(seen.project)
-        && sizing::is_claimed(claim, spec)
+        && sizing::is_claimed(claim, described)
+}
+
+/// What the next Instance of a slot is.
+fn slot(deployment: &Object) -> Option<Described<'_>> {
+    Described::at(deployment, "/spec/template/spec")
 }
 
 fn make(seen: &Observation<'_>, backing: BackingObject<'_>) -> Plan {
@@ -258,7 +263,7 @@ fn claim(seen: &Observation<'_>, instance: &Object, namespace: &str) -> Object {
         name: seen.project.to_owned(),
         namespace: String::new(),
     };
-    let requests = sizing::requests(instance.at("/spec").unwrap_or(&serde_json::Value::Null));
+    let requests = sizing::requests(Described::instance(instance));
     let spec = ResourceClaimSpec {
         consumer_ref: Some(project.clone()),
         requests: requests
@@ -310,12 +315,13 @@ fn keep(seen: &Observation<'_>, claim: &Object, backing: BackingObject<'_>) -> P
     };
     let proof = match backing {
         BackingObject::Nothing => gone,
-        BackingObject::Slot(deployment) => match deployment.at("/spec/template/spec") {
-            Some(spec) if !fits(seen, claim, spec) => gone,
+        BackingObject::Slot(deployment) => match slot(deployment) {
+            // In a single cluster only its Instances say how large their type is.
+            Some(described) if described.why_unsized().is_none() && !fits(seen, claim, described) => gone,
             _ => return Plan::default(),
         },
-        BackingObject::Instance(instance) => match instance.at("/spec") {
-            Some(spec) if lives && is_held(instance) && !fits(seen, claim, spec) => Proof::Lives {
+        BackingObject::Instance(instance) => match Described::at(instance, "/spec") {
+            Some(described) if lives && is_held(instance) && !fits(seen, claim, described) => Proof::Lives {
                 source: seen.instance(),
                 uid: instance.uid().to_owned(),
             },
@@ -415,8 +421,8 @@ pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<
     if let Some(claim) = seen.at_home(claims) {
         let waits_for_another = || {
             let held = seen.instance.filter(|instance| is_held(instance));
-            held.and_then(|instance| instance.at("/spec"))
-                .is_some_and(|spec| !fits(seen, claim, spec))
+            held.and_then(|instance| Described::at(instance, "/spec"))
+                .is_some_and(|described| !fits(seen, claim, described))
         };
         return match seen.ownership(claim) {
             Ownership::Foreign => Quota::Foreign(claim),
@@ -460,14 +466,14 @@ pub fn refusal(code: u16, namespace_is_missing: bool) -> &'static str {
 /// Whether a claim is a grant to the Instance, or the slot, of the reconcile: by its name and namespace, by who consumes,
 /// and by all amounts. Claims that are watched carry our label; so one without it was read live in this reconcile.
 fn is_granted_for(seen: &Observation<'_>, claim: &Object) -> bool {
-    let spec = match BackingObject::of(seen.name, seen.instance, seen.deployments) {
-        BackingObject::Instance(instance) => instance.at("/spec"),
-        BackingObject::Slot(deployment) => deployment.at("/spec/template/spec"),
+    let described = match BackingObject::of(seen.name, seen.instance, seen.deployments) {
+        BackingObject::Instance(instance) => Described::at(instance, "/spec"),
+        BackingObject::Slot(deployment) => slot(deployment),
         BackingObject::Nothing => None,
     };
     let at_home = seen.home_namespace() == Some(claim.namespace()) && claim.name() == name(seen.name);
     let granted = conditions::says(claim, api::GRANTED, "True");
-    at_home && granted && spec.is_some_and(|spec| fits(seen, claim, spec))
+    at_home && granted && described.is_some_and(|described| fits(seen, claim, described))
 }
 
 /// Who made a claim, for people, as far as its metadata says: no object says which user made it. `None` where nothing does.

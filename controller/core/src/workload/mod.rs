@@ -22,16 +22,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use popcell_api::conditions::{messages, reasons};
 use popcell_api::{finalizers, kind, labels};
+use serde_json::Value;
 
 use crate::bindings::usable_cities;
 use crate::conditions;
 use crate::edit::Edit;
 use crate::growth;
+use crate::instance_types::{self, Catalogue};
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::rejection::{self, Rejection};
+use crate::sizing::Described;
 use crate::spec_echoes::ExplainSpec;
 pub(crate) use desired::{REPLICAS, lowered, named_networks, owner};
 use desired::{Slot, Trouble, Unreadable};
@@ -56,6 +59,8 @@ pub struct Observation<'a> {
     pub bindings: Observed<&'a [&'a Object]>,
     /// All Networks of the project, in all namespaces; metadata is enough.
     pub networks: Observed<&'a [&'a Object]>,
+    /// The instance types.
+    pub types: Observed<&'a Catalogue>,
     /// What the project's server made of earlier writes.
     pub spec_echoes: &'a dyn ExplainSpec,
     /// What it refused of the last reconcile.
@@ -420,7 +425,14 @@ impl<'a> Reconcile<'a> {
         let wanted = desired::with_own_fields(slot.spec(), stored);
         let held = match stored {
             Some(stored) if held && gates.bar(self.seen.workload, &holder) => Some(lowered(stored, &wanted)),
-            Some(stored) if held => Some(growth::held(stored, &wanted)),
+            Some(stored) if held => {
+                let (size, wanted_size) = (self.type_size(stored), self.type_size(&wanted));
+                let described = |spec, type_size| Described { spec, type_size };
+                Some(growth::held(
+                    described(stored, size.as_deref()),
+                    described(&wanted, wanted_size.as_deref()),
+                ))
+            }
             _ => None,
         };
         let desired = held.as_ref().unwrap_or(&wanted);
@@ -430,6 +442,11 @@ impl<'a> Reconcile<'a> {
             .spec_unless_echoed(desired, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
         *desired == wanted
+    }
+
+    /// How large the instance type is that a spec names, as far as the catalogue says.
+    fn type_size(&self, spec: &Value) -> Option<String> {
+        instance_types::annotation(spec.pointer("/template/spec"), self.seen.types, None).ok()?
     }
 
     /// Made by us for an earlier Workload of this name.

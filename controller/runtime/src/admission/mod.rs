@@ -26,7 +26,7 @@ use popcell_https::Limits;
 
 pub use routes::{Endpoint, ServeError, router};
 
-use crate::planes::Transport;
+use crate::planes::{InstanceTypes, Transport};
 use ask::Clients;
 
 /// The longest time of a review: API servers wait 10 s unless they are told otherwise.
@@ -54,6 +54,7 @@ pub struct Admission {
     limits: Limits,
     /// The most bytes of an object: what has more is not carried either.
     object_bytes: usize,
+    types: InstanceTypes,
 }
 
 impl Admission {
@@ -66,7 +67,15 @@ impl Admission {
             record,
             limits: limits(),
             object_bytes,
+            types: InstanceTypes::default(),
         }
+    }
+
+    /// With this catalogue in place of the built-in type. A review waits until it was read.
+    #[must_use]
+    pub fn with_types(mut self, types: InstanceTypes) -> Self {
+        self.types = types;
+        self
     }
 }
 

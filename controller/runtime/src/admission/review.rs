@@ -1,6 +1,8 @@
 //! A review: what has to be asked, and what the rules say of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join;
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
@@ -9,9 +11,11 @@ use popcell_core::admission::{
     is_spec_reviewed, project_of, too_many_uses, uses_to_review, validate, validate_deployment, warnings,
 };
 use popcell_core::bindings::usable_cities;
+use popcell_core::instance_types::Catalogue;
 use popcell_core::limits::{Excess, lookups};
 use popcell_core::names::is_dns_subdomain;
 use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 use popcell_core::{derived, workload};
 use serde_json::Value;
@@ -22,6 +26,9 @@ use super::ask::{AskError, Asker};
 use super::wire::{Refusal, Request};
 use super::{Admission, Mode, Outcome};
 use crate::planes::SINGLE;
+
+/// How long a review waits for the catalogue of instance types where it was not read yet: many need no answer of it.
+const FIRST_TYPES: Duration = Duration::from_secs(3);
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +71,7 @@ struct Changed {
     new: Object,
     /// The Workload that a WorkloadDeployment says it is made from, as it lives.
     workload: Option<Object>,
+    types: Observed<Arc<Catalogue>>,
 }
 
 impl Changed {
@@ -134,10 +142,11 @@ impl Changed {
     }
 
     fn validate(&self, cities: &BTreeSet<&str>) -> Vec<FieldError> {
+        let types = self.types.as_ref().map(Arc::as_ref);
         let (old, new) = (self.old.as_ref(), &self.new);
         match self.subject {
-            Subject::Workload => validate(old, new, cities),
-            Subject::Deployment => validate_deployment(old, new, self.workload.as_ref(), cities),
+            Subject::Workload => validate(old, new, cities, types),
+            Subject::Deployment => validate_deployment(old, new, self.workload.as_ref(), cities, types),
         }
     }
 
@@ -194,6 +203,9 @@ impl Admission {
         changed.check_size(self.object_bytes)?;
         if !changed.is_reviewed() {
             return Ok(Admitted::UNREAD);
+        }
+        if changed.is_spec_reviewed() {
+            changed.types = self.types.known_by(by.min(Instant::now() + FIRST_TYPES)).await;
         }
         let user = user(request)?;
         let kind = changed.subject.kind();
@@ -300,6 +312,7 @@ fn change(request: &Request<'_>) -> Result<Option<Changed>, Refusal> {
         old,
         new: object(request, kind, request.object, "object")?,
         workload: None,
+        types: Observed::Unknown,
     }))
 }
 

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use popcell_api::kind::{Kind, PROJECT};
+use popcell_core::instance_types::Catalogue;
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
+use tokio::sync::watch;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::{Context, Rules};
 use crate::apply::{Applier, GuardChange, Meter, Options};
 use crate::planes::testing::{self, Answer, Watched};
-use crate::planes::{Change, Listener, Store, management};
+use crate::planes::{Change, Current, InstanceTypes, Listener, Store, management};
 use crate::queue::{Key, Requeue, WorkQueue, Workers};
 use crate::reconcile::{Outcome, Reconciler, Reporter, Runner};
 use crate::reconcilers::{EventRouter, QueuedReconciler};
@@ -84,6 +86,8 @@ impl Reporter for Blind {
 pub(crate) struct Fixture {
     pub(crate) context: Arc<Context>,
     pub(crate) event_router: Arc<EventRouter>,
+    /// Says which instance types there are; the built-in one at first.
+    pub(crate) types: watch::Sender<Current>,
 }
 
 impl Fixture {
@@ -178,13 +182,19 @@ impl Fixture {
             carries_data: true,
             object_bytes: 256 * 1024,
         };
-        let context = Arc::new(Context::new(planes, applier, Arc::new(Blind), rules, listed));
+        let (types, known) = InstanceTypes::said(Some(Catalogue::default()));
+        let context = Context::new(planes, applier, Arc::new(Blind), rules, listed).with_types(known);
+        let context = Arc::new(context);
         event_router.listen(&context);
         context.planes.engage(&Plane::Hub, None).await.unwrap();
         for id in projects {
             context.planes.engage(&project(id), None).await.unwrap();
         }
-        Self { context, event_router }
+        Self {
+            context,
+            event_router,
+            types,
+        }
     }
 
     /// A reconciler by its name, with its queue.

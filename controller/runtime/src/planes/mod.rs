@@ -8,6 +8,7 @@ mod budget;
 mod change;
 mod discovery;
 mod engaged;
+mod instance_types;
 mod items;
 mod kind_watch;
 mod list_watch;
@@ -32,6 +33,7 @@ use tokio::sync::Mutex;
 pub use change::Change;
 pub use discovery::{Discovery, Guard, Progress, refusal};
 pub use engaged::Engaged;
+pub use instance_types::{InstanceTypeWatch, InstanceTypes};
 pub use list_watch::Broken;
 pub use popcell_api::names::SINGLE;
 pub use popcell_client::{Addressing, Connection, Direct, Projects, Tokens, Transport, client, project_url, tuned};
@@ -42,6 +44,8 @@ pub use watch_spec::{
     CELL, CELL_NETWORKS, HUB, PROJECT, View, WatchCondition, WatchSpec, WatchSpecs, management, of_source,
 };
 
+#[cfg(test)]
+pub(crate) use instance_types::Current;
 pub(crate) use items::uids;
 
 use crate::critical_tasks::CriticalTasks;

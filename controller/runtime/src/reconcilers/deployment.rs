@@ -141,11 +141,13 @@ impl Reconciler for Deployment {
         let elsewhere = first_rejection(&[INSTANCE_RECONCILER], Some(plane))
             .or_else(|| first_rejection(&[INSTANCE_COPY_RECONCILER, INSTANCE_CLAIM_RECONCILER], None));
         let rejected = snapshot.context.rejections_of(self.name(), key);
+        let types = self.single.then(|| snapshot.context.types.known());
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
             served: self.served(snapshot, &deployment),
             derived: self.single && federation::is_derived(snapshot, &single(), &deployment),
+            types: types.as_ref().map(|types| types.as_ref().map(Arc::as_ref)),
             networks: networks.as_ref().map(|_| Networks {
                 locations: locations.as_ref().map(Vec::as_slice),
                 bindings: bindings.as_ref().map(Vec::as_slice),
@@ -256,6 +258,9 @@ impl Reconciler for Deployment {
             // Its status, which an autoscaler writes every few seconds, says nothing here.
             (Plane::Cell, kind::HORIZONTAL_POD_AUTOSCALER) if has_spec_of_before(change) => Vec::new(),
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT | kind::HORIZONTAL_POD_AUTOSCALER) => events::key(plane, change),
+            (Plane::Discovery, kind::INSTANCE_TYPE) if self.single => {
+                events::keys_of_type(context, &Plane::Cell, change)
+            }
             (Plane::Cell, kind::INSTANCE) => of_instance(change),
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change).filter_map(|one| owner_of(one)).collect(),
             (Plane::Cell, _) => networks::waiting(context, kind, change),

@@ -119,6 +119,15 @@ pub(super) fn keys_where(
     meant.map(|one| Key::new(plane, one.namespace(), one.name())).collect()
 }
 
+/// WorkloadDeployments of a plane that name an instance type which is another than before; all where all types may be.
+pub(super) fn keys_of_type(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    const TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
+    let is_all = is_listed(change);
+    keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, None, |one| {
+        is_all || both(change).any(|changed| changed.text("/spec/name") == one.text(TYPE))
+    })
+}
+
 /// What a store holds, where it is known.
 pub(super) fn stored(context: &Context, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Object>> {
     picked(context, plane, kind, |store| match namespace {

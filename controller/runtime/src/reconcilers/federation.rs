@@ -152,6 +152,7 @@ impl Reconciler for Federation {
             is_itself || is_disputed && is_served(snapshot, plane, one, &bindings) == Observed::Known(true)
         };
         let others: Vec<Arc<Object>> = siblings.iter().filter(may_hold).cloned().collect();
+        let types = snapshot.context.types.known();
         let rejected = snapshot.context.rejections_of(self.name(), key);
         let current = namespace.as_ref().known().and_then(Option::as_deref);
         let elsewhere = current.and_then(|one| rejected_elsewhere(snapshot.context, deployment, one));
@@ -180,6 +181,7 @@ impl Reconciler for Federation {
                     binding: holding.binding.as_deref(),
                     held: holding.held.as_ref(),
                 }),
+                types: types.as_ref().map(Arc::as_ref),
                 carries_data: snapshot.context.rules.carries_data,
                 spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
@@ -200,6 +202,11 @@ impl Reconciler for Federation {
             (Plane::Project(_), NAMESPACE) => of_namespace(context, plane, change),
             (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
             (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => of_workload(context, plane, change),
+            (Plane::Discovery, kind::INSTANCE_TYPE) => {
+                let all = events::projects(context).into_iter();
+                all.flat_map(|project| events::keys_of_type(context, &project, change))
+                    .collect()
+            }
             (Plane::Hub, _) if events::is_listed(change) => self.keys(context, plane),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => of_hub_deployment(context, change),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => of_hub_namespace(context, change),

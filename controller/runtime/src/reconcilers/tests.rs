@@ -11,6 +11,7 @@ mod elsewhere;
 mod forbidden;
 mod granted;
 mod hub_quota;
+mod instance_types;
 mod mirror;
 mod namespaces;
 mod noisy;

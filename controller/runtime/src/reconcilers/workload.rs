@@ -1,5 +1,7 @@
 //! `workload`: see [`popcell_core::workload`].
 
+use std::sync::Arc;
+
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::Fields;
@@ -33,6 +35,7 @@ impl Reconciler for Workload {
             snapshot.all(plane, kind::LOCATION_BINDING),
             snapshot.all(plane, kind::NETWORK),
         );
+        let types = snapshot.context.types.known();
         let rejected = snapshot.context.rejections_of(self.name(), key);
         snapshot.project(plane, |project| {
             workload::decide(&workload::Observation {
@@ -41,6 +44,7 @@ impl Reconciler for Workload {
                 deployments: &refs(&deployments),
                 bindings: bindings.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 networks: networks.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
+                types: types.as_ref().map(Arc::as_ref),
                 spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
                 now,

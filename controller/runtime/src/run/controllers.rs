@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
-use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_api::kind::{INSTANCE, INSTANCE_TYPE, RESOURCE_CLAIM};
 use popcell_core::metrics as table;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
@@ -23,7 +23,9 @@ use crate::critical_tasks::{CriticalTasks, Ended};
 use crate::flags::Networking;
 use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::Metrics;
-use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Planes, SINGLE, WatchSpecs, client, of_source};
+use crate::planes::{
+    self, CELL, CELL_NETWORKS, Direct, Discovery, InstanceTypes, Planes, SINGLE, WatchSpecs, client, of_source,
+};
 use crate::reconcile::Runner;
 use crate::reconcilers::{self, EventRouter, QueuedReconciler};
 
@@ -44,8 +46,7 @@ impl Controllers {
     /// Begins to watch; nothing is written yet.
     pub(super) async fn start(
         settings: &Settings,
-        connections: &Connections,
-        transport: Direct,
+        (connections, transport, types): (&Connections, Direct, InstanceTypes),
         metrics: &Metrics,
         may_write: MayWrite,
         stop: &CancellationToken,
@@ -85,7 +86,8 @@ impl Controllers {
             object_bytes: settings.limits.object_bytes,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
-        let context = Arc::new(Context::new(planes.clone(), applier, meters, rules, projects));
+        let context = Context::new(planes.clone(), applier, meters, rules, projects).with_types(types.clone());
+        let context = Arc::new(context);
         event_router.listen(&context);
         observe_all(
             metrics,
@@ -100,6 +102,9 @@ impl Controllers {
         let mut tasks = JoinSet::new();
         let required = CriticalTasks::default();
         let patience = Patience::of(settings.webhook.is_some());
+        let followed = planes.clone();
+        let following = types.follow(move |change| followed.notify(&Plane::Discovery, INSTANCE_TYPE, change));
+        tasks.spawn(required.clone().endless("the changes of instance types", following));
         if let Some(recorder) = recorder {
             tasks.spawn(
                 required

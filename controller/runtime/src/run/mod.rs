@@ -21,7 +21,7 @@ use popcell_core::plan::Plane;
 use popcell_https::{ListenError, log};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -36,7 +36,7 @@ use crate::error::chain;
 use crate::flags::{Flags, LogFormat};
 use crate::lease::{LeaderElector, LeaseError, Permit, identity};
 use crate::metrics::Metrics;
-use crate::planes::{Addressing, Direct, Projects, client};
+use crate::planes::{Addressing, Direct, InstanceTypeWatch, InstanceTypes, Projects, client};
 use leadership::Leadership;
 use ports::Ports;
 
@@ -124,11 +124,13 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     let elector = elector(settings, &connections)?;
     let permit = elector.as_ref().map_or_else(Permit::sole, LeaderElector::permit);
     let mut ports = Ports::default();
-    ports.serve_admission(settings, &transport, &metrics).await?;
+    let (types, _reading) = instance_types(settings, &connections, &required)?;
+    ports.serve_admission(settings, &transport, &types, &metrics).await?;
     let mut controllers = None;
     if settings.controllers.any() {
         let may_write = may_write(&permit, &stop);
-        controllers = Some(Controllers::start(settings, &connections, transport, &metrics, may_write, &stop).await?);
+        let connected = (&connections, transport, types);
+        controllers = Some(Controllers::start(settings, connected, &metrics, may_write, &stop).await?);
     }
     let checks = controllers.as_mut().map(Controllers::checks).unwrap_or_default();
     ports.serve_health(settings, checks, &metrics).await?;
@@ -230,6 +232,23 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
         claims: connections.quota.clone(),
         tokens: connections.tokens.clone(),
     }
+}
+
+/// The instance types, which are read from the server that the process runs on where Workloads are reviewed or carried; and what
+/// reads them, which ends when it is dropped.
+fn instance_types(
+    settings: &Settings,
+    connections: &Connections,
+    required: &CriticalTasks,
+) -> Result<(InstanceTypes, JoinSet<()>), RunError> {
+    let mut reading = JoinSet::new();
+    if settings.webhook.is_none() && !settings.controllers.management {
+        return Ok((InstanceTypes::default(), reading));
+    }
+    let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
+    let (watch, types) = InstanceTypeWatch::new(client);
+    reading.spawn(required.clone().endless("the watch for instance types", watch.run()));
+    Ok((types, reading))
 }
 
 /// Who keeps the Lease; `None` where this process writes without one.

@@ -18,7 +18,7 @@ use crate::admission::{Admission, Endpoint, Mode, ServeError, router};
 use crate::config::{Certificate, Discovery, Settings};
 use crate::health::{self, Check, Health, Readiness};
 use crate::metrics::Metrics;
-use crate::planes::Direct;
+use crate::planes::{Direct, InstanceTypes};
 
 /// The name of a port.
 const METRICS: &str = "the metrics port";
@@ -42,6 +42,7 @@ impl Ports {
         &mut self,
         settings: &Settings,
         transport: &Direct,
+        types: &InstanceTypes,
         metrics: &Metrics,
     ) -> Result<(), RunError> {
         let Some(webhook) = &settings.webhook else {
@@ -63,7 +64,8 @@ impl Ports {
             tokens: transport.tokens.apart(),
             ..transport.clone()
         };
-        let router = router(Admission::new(mode, Arc::new(transport), record, bytes));
+        let admission = Admission::new(mode, Arc::new(transport), record, bytes);
+        let router = router(admission.with_types(types.clone()));
         let stop = self.stop.clone();
         self.serving.spawn(async move {
             endpoint.serve(router, RELOAD, stop).await?;

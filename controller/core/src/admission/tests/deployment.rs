@@ -29,7 +29,13 @@ fn of(workload: &Value) -> Value {
 fn reported(old: Option<&Value>, new: &Value, workload: Option<&Value>, cities: &[&str]) -> Vec<String> {
     let (old, workload) = (old.cloned().map(object), workload.cloned().map(object));
     let cities = cities.iter().copied().collect();
-    let errors = validate_deployment(old.as_ref(), &object(new.clone()), workload.as_ref(), &cities);
+    let errors = validate_deployment(
+        old.as_ref(),
+        &object(new.clone()),
+        workload.as_ref(),
+        &cities,
+        Observed::Known(&Catalogue::default()),
+    );
     errors.iter().map(ToString::to_string).collect()
 }
 

@@ -180,3 +180,60 @@ fn reserved_and_unreadable_template_keys() {
     );
     assert_eq!(faults(None, good), Vec::<String>::new());
 }
+
+#[test]
+fn instance_types_are_those_of_the_catalogue_and_a_kept_template_may_name_an_earlier_one() {
+    let of = |name: &str| {
+        object(
+            json!({ "metadata": { "name": name.replace('/', "-") }, "spec": { "name": name, "cpu": "1", "memory": "1Gi" } }),
+        )
+    };
+    let types = ["acme/small", "acme/large"].map(of);
+    let (types, _) = Catalogue::of(&types.each_ref());
+    let check = |old: Option<&Value>, new: &Value, types: Observed<&Catalogue>| -> Vec<String> {
+        let old = old.cloned().map(object);
+        let errors = validate(old.as_ref(), &object(new.clone()), &["DFW", "ORD"].into(), types);
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let path = "/spec/template/spec/runtime/resources/instanceType";
+    let with = |name: &str| {
+        let mut new = workload();
+        set(&mut new, path, json!(name));
+        new
+    };
+    let field = "spec.template.spec.runtime.resources.instanceType";
+    let refused = |name: &str, supported: &str| {
+        vec![format!(
+            "{field}: Unsupported value: \"{name}\": supported values: {supported}"
+        )]
+    };
+    let (all, built_in) = ("\"acme/large\", \"acme/small\"", "datumcloud/d1-standard-2");
+    let known = Observed::Known(&types);
+    assert_eq!(check(None, &with("acme/large"), known), Vec::<String>::new());
+    assert_eq!(check(None, &with(built_in), known), refused(built_in, all));
+    assert_eq!(
+        check(None, &with("acme/large"), Observed::Known(&Catalogue::default())),
+        refused("acme/large", "\"datumcloud/d1-standard-2\"")
+    );
+    // The type of what runs was removed: it may become less, and neither more nor another.
+    let old = with("acme/removed");
+    let scaled = |number: i64| {
+        let mut new = old.clone();
+        set(&mut new, "/spec/placements/0/scaleSettings/minReplicas", json!(number));
+        new
+    };
+    let (few, many) = (scaled(1), scaled(3));
+    assert_eq!(check(Some(&many), &few, known), Vec::<String>::new());
+    assert_eq!(check(Some(&few), &many, known), refused("acme/removed", all));
+    let mut image = old.clone();
+    set(
+        &mut image,
+        "/spec/template/spec/runtime/sandbox/containers/0/image",
+        json!("b"),
+    );
+    assert_eq!(check(Some(&old), &image, known), refused("acme/removed", all));
+    // What is not read yet refuses nothing that needs no answer.
+    assert_eq!(check(Some(&many), &few, Observed::Unknown), Vec::<String>::new());
+    let unknown = format!("{field}: Internal error: the platform's instance types are not read yet: try again");
+    assert_eq!(check(None, &with(built_in), Observed::Unknown), [unknown]);
+}

@@ -111,6 +111,7 @@ impl Cell {
             data: &data,
             served: self.served,
             derived: self.derived,
+            types: None,
             networks: self.networking.then_some(networks),
             autoscaler: self.autoscaler(),
             rejected: &self.rejected,

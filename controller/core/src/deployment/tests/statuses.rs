@@ -266,7 +266,7 @@ fn the_grant_of_an_empty_slot_is_of_the_size_it_had() {
     ] {
         says_size(&mut cell, size);
         let deployment = cell.get().unwrap();
-        let slots = crate::slots::granted(deployment, cell.instance(1).unwrap().at("/spec"));
+        let slots = crate::slots::granted(deployment, Some(Described::instance(cell.instance(1).unwrap())));
         assert_eq!(slots.contains(&1), granted, "{size:?}");
     }
     cell.settle();
@@ -288,6 +288,7 @@ fn a_city_or_name_that_cannot_be_is_reported_once_and_runs_nothing() {
         let seen = |one| super::Observation {
             deployment: one,
             instances: &[],
+            types: None,
             networks: None,
             data: &super::ReferencedData::Unknown,
             autoscaler: crate::observed::Observed::Known(None),

@@ -143,6 +143,7 @@ fn what_is_unknown_carries_nothing_and_tears_nothing_down() {
             bindings,
             namespace: Observed::Known(servers.get(&plane(), NAMESPACE, "", "default")),
             hub,
+            types: Observed::Known(&Catalogue::default()),
             carries_data: true,
             spec_echoes: &SpecEchoes::default(),
             rejected: &[],

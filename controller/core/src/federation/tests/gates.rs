@@ -70,6 +70,7 @@ fn look(servers: &FakeServers, gate: Gate) -> Plan {
             binding: None,
             held: None,
         }),
+        types: Observed::Known(&Catalogue::default()),
         carries_data: true,
         spec_echoes: &SpecEchoes::default(),
         rejected: &[],

@@ -252,6 +252,7 @@ fn while_the_hub_is_unreachable_a_new_deployment_says_it_waits_and_an_old_one_ke
             bindings: Observed::Known(&[&location_binding("DFW")]),
             namespace: Observed::Known(Some(&namespace)),
             hub: Observed::Unknown,
+            types: Observed::Known(&Catalogue::default()),
             carries_data: true,
             spec_echoes: &SpecEchoes::default(),
             rejected: &[],

@@ -67,6 +67,7 @@ impl Driver {
                     deployments: &deployments,
                     bindings: Observed::Known(&servers.list(&project, kind::LOCATION_BINDING)),
                     networks: Observed::Known(&servers.list(&project, kind::NETWORK)),
+                    types: Observed::Known(&Catalogue::default()),
                     spec_echoes: &spec_echoes,
                     rejected: &[],
                     now: testing::now(),
@@ -105,6 +106,7 @@ impl Driver {
                         } else {
                             Observed::Known(hub)
                         },
+                        types: Observed::Known(&Catalogue::default()),
                         carries_data: false,
                         spec_echoes: &spec_echoes,
                         rejected: &[],

@@ -127,6 +127,7 @@ fn a_workload_whose_name_fits_no_label_is_reported() {
         deployments: &[],
         bindings: Observed::Known(&servers.list(&plane, kind::LOCATION_BINDING)),
         networks: Observed::Known(&servers.list(&plane, kind::NETWORK)),
+        types: Observed::Known(&Catalogue::default()),
         spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),

@@ -127,6 +127,7 @@ fn look(servers: &FakeServers, gate: Gate) -> Plan {
             Gate::NetworksUnknown => Observed::Unknown,
             _ => Observed::Known(&networks),
         },
+        types: Observed::Known(&Catalogue::default()),
         spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),

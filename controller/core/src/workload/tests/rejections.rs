@@ -18,6 +18,7 @@ fn refused(servers: &FakeServers, rejected: &[Rejection]) -> Plan {
         deployments: &servers.list(&plane, kind::WORKLOAD_DEPLOYMENT),
         bindings: Observed::Known(&servers.list(&plane, kind::LOCATION_BINDING)),
         networks: Observed::Known(&servers.list(&plane, kind::NETWORK)),
+        types: Observed::Known(&Catalogue::default()),
         spec_echoes: &SpecEchoes::default(),
         rejected,
         now: testing::now(),

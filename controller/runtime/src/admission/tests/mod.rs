@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{Admission, Mode, router};
+use crate::planes::InstanceTypes;
 use stand_in::{Reply, Servers};
 
 const LIST: &str = "GET /apis/networking.datumapis.com/v1alpha/locationbindings";
@@ -39,6 +40,16 @@ impl Served {
         let admission = Admission::new(mode, servers.transport(), servers.record(), LARGEST);
         Self {
             router: router(admission),
+            servers,
+        }
+    }
+
+    /// The same with a catalogue of instance types.
+    fn with_types(types: InstanceTypes) -> Self {
+        let servers = Servers::new(good);
+        let admission = Admission::new(Mode::Milo, servers.transport(), servers.record(), LARGEST);
+        Self {
+            router: router(admission.with_types(types)),
             servers,
         }
     }

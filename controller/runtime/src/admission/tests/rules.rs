@@ -1,5 +1,8 @@
 //! What is asked for a Workload, and what users are reported.
 
+use std::sync::Arc;
+
+use popcell_core::instance_types::Catalogue;
 use tracing::instrument::WithSubscriber;
 
 use super::*;
@@ -278,4 +281,47 @@ async fn a_refusal_is_logged_by_fields_and_reasons() {
         spec.template.spec.runtime.sandbox.containers[0].name: FieldValueInvalid";
     assert!(log.contains(reported), "{log}");
     assert!(!log.contains("s3cret") && !log.contains("FORGED"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn instance_types_are_those_of_the_catalogue_as_it_is_now() {
+    let named = |name: &str| {
+        let mut whole = workload();
+        whole["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!(name);
+        whole
+    };
+    let catalogue = |name: &str| {
+        let object = json!({ "metadata": { "name": "t" }, "spec": { "name": name, "cpu": "4", "memory": "8Gi" } });
+        Catalogue::of(&[&serde_json::from_value(object).unwrap()]).0
+    };
+    let (said, types) = InstanceTypes::said(None);
+    let served = Served::with_types(types);
+    // Not read yet: what needs no answer of it has one all the same, and the other is waited for.
+    let old = named("acme/old");
+    let mut fewer = old.clone();
+    fewer["metadata"]["labels"] = json!({ "a": "b" });
+    assert_eq!(served.validate(&update(old, fewer)).await["allowed"], json!(true));
+    let (code, _, message) = served.refused(&create(named("acme/large"))).await;
+    assert_eq!(code, 500, "{message}");
+    assert!(
+        message.contains("the platform's instance types are not read yet"),
+        "{message}"
+    );
+    let request = create(named("acme/large"));
+    let come = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        said.send_replace(Some(Arc::new(catalogue("acme/large"))));
+    };
+    let (response, ()) = tokio::join!(served.validate(&request), come);
+    assert_eq!(response["allowed"], json!(true), "{response}");
+    // One is added in the place of the other.
+    said.send_replace(Some(Arc::new(catalogue("acme/other"))));
+    let (code, _, message) = served.refused(&create(named("acme/large"))).await;
+    assert_eq!(code, 422);
+    let expected = r#"spec.template.spec.runtime.resources.instanceType: Unsupported value: "acme/large": supported values: "acme/other""#;
+    assert!(message.ends_with(expected), "{message}");
+    assert_eq!(
+        served.validate(&create(named("acme/other"))).await["allowed"],
+        json!(true)
+    );
 }

@@ -13,15 +13,18 @@ fn watched(plane: &Plane) -> Arc<[WatchSpec]> {
     }
 }
 
+fn direct() -> Value {
+    deployment("ns-1", "web", "uid-web")
+}
+
 /// A WorkloadDeployment that was made directly.
-async fn made_directly(servers: &Arc<Servers>) -> Fixture {
+pub(super) async fn made_directly(servers: &Arc<Servers>, one: &Value) -> Fixture {
     let mut cell = cell(Some("p"));
     cell.is_project = true;
     cell.quota = false;
     let fixture = Fixture::watching(of_cell(&Arc::new(cell)), &[SINGLE], servers.answer(), watched).await;
     fixture.context.planes.engage(&Plane::Cell, None).await.unwrap();
-    let one = deployment("ns-1", "web", "uid-web");
-    servers.keep(&Plane::Cell, &within("web"), &one);
+    servers.keep(&Plane::Cell, &within("web"), one);
     for plane in [Plane::Cell, project(SINGLE)] {
         fixture.list(&plane, WORKLOAD_DEPLOYMENT, vec![one.clone()]);
         fixture.list(&plane, INSTANCE, Vec::new());
@@ -33,7 +36,10 @@ async fn made_directly(servers: &Arc<Servers>) -> Fixture {
 #[tokio::test]
 async fn a_city_without_a_binding_gets_nothing_and_a_binding_that_comes_is_seen() {
     let servers = Arc::<Servers>::default();
-    let (fixture, key) = (made_directly(&servers).await, Key::new(&Plane::Cell, "ns-1", "web"));
+    let (fixture, key) = (
+        made_directly(&servers, &direct()).await,
+        Key::new(&Plane::Cell, "ns-1", "web"),
+    );
     // As long as bindings are not listed nobody knows.
     fixture.reconcile("deployment", &key).await;
     assert_eq!(servers.writes(), Vec::<String>::new());
