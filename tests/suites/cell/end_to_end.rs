@@ -1,7 +1,8 @@
 //! The whole mission: declared in a project, run in cells, seen in the project.
 
 use anyhow::{Result, ensure};
-use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM};
+use popcell_api::annotations::INSTANCE_TYPE_SIZE;
+use popcell_api::kind::{NETWORK_BINDING, RESOURCE_BINDING, RESOURCE_CLAIM};
 use popcell_api::quota::{INSTANCES, MEMORY, VCPUS};
 use popcell_api::{finalizers, labels};
 use popcell_suites::definitions::define;
@@ -9,9 +10,9 @@ use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::gone;
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::environment::{Environment, P1};
+use crate::environment::{Environment, LARGE, P1};
 use popcell_suites::tenant::Tenant;
 
 pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<()> {
@@ -20,7 +21,10 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
         // A claim that is made at the wrong server is not to fail for want of its kind.
         define(&environment.lab.plane(cell).await?, &[RESOURCE_CLAIM]).await?;
     }
-    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let large = |workload: &mut Value| {
+        workload["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!(LARGE);
+    };
+    tenant.deploy("web", &["DFW", "ORD"], 2, large).await?;
     let workload = tenant.ready("web", 4).await?;
     says(&workload, "Available", "True", "AvailablePlacementFound")?;
     for (cell, city) in [(DFW, "dfw"), (ORD, "ord")] {
@@ -39,6 +43,9 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
             })
             .await?;
         read::expect_at(&instance, "/spec/controller/schedulingGates", &json!([]))?;
+        let sizes = instance.metadata.annotations.as_ref();
+        let size = sizes.and_then(|all| all.get(INSTANCE_TYPE_SIZE)).map(String::as_str);
+        ensure!(size == Some("acme/large cpu=4 memory=8Gi"), "{size:?}");
         ensure!(
             instance.metadata.finalizers == Some(vec![finalizers::UNIKRAFT_PROVIDER.to_owned()]),
             "{:?}",
@@ -63,14 +70,23 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
     tenant
         .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-ord-0", "web-us-ord-1"])
         .await?;
-    // The size of its instance type, as the server keeps it.
+    // The size of its instance type, as the catalogue has it and the server keeps it.
     let amounts = json!([
         { "resourceType": INSTANCES, "amount": 1 },
-        { "resourceType": VCPUS, "amount": 1000 },
-        { "resourceType": MEMORY, "amount": 2048 },
+        { "resourceType": VCPUS, "amount": 4000 },
+        { "resourceType": MEMORY, "amount": 8192 },
     ]);
     for claim in tenant.project.list(RESOURCE_CLAIM, Some(namespace), "").await? {
         read::expect_at(&claim, "/spec/requests", &amounts)?;
+    }
+    for name in ["web-us-dfw", "web-us-ord"] {
+        let binding = format!("{name}-workloaddeployment");
+        let binding = tenant
+            .hub
+            .expect(RESOURCE_BINDING, Some(&tenant.below), &binding)
+            .await?;
+        let required = json!({ "cpu": "4", "memory": "8Gi" });
+        read::expect_at(&binding, "/spec/replicaRequirements/resourceRequest", &required)?;
     }
     goes(environment, &tenant).await
 }

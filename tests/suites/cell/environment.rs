@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use popcell_suites::definitions::{cell, discovery, hub, project};
+use popcell_suites::definitions::{catalogue, cell, discovery, hub, project};
 use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, lab, manifests, users,
+    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, lab, manifests,
+    objects, users, workspace,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -24,6 +25,8 @@ const INFRA: &str = "infra";
 pub(crate) const P1: &str = "p1";
 /// A project whose budget tests change.
 pub(crate) const P2: &str = "p2";
+/// An instance type that only the catalogue has: four processors and 8 GiB.
+pub(crate) const LARGE: &str = "acme/large";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
 /// Cells that single tests run (see [`crate::spare_cell`]).
@@ -74,7 +77,16 @@ impl Shared for Environment {
         let projects = [lab.plane(P1).await?, lab.plane(P2).await?];
         let (users, cities) = (users_of_cells(), CELLS.map(|(_, city)| city));
         try_join_all(projects.iter().map(|plane| project(plane, &users, &cities))).await?;
-        discovery(&lab.plane(INFRA).await?, &[P1, P2]).await?;
+        let infra = lab.plane(INFRA).await?;
+        discovery(&infra, &[P1, P2]).await?;
+        // Of two types: each test may name one of them.
+        catalogue(&infra).await?;
+        for object in [
+            workspace::yaml(&workspace::root().join("manifests/instance-types/d1-standard-2.yaml"))?,
+            objects::instance_type(LARGE, "4", "8Gi"),
+        ] {
+            infra.apply(&object).await?;
+        }
         let planes = try_join_all(CELLS.map(|(name, _)| lab.plane(name))).await?;
         try_join_all(planes.iter().zip(CELLS).map(|(plane, (_, city))| cell(plane, city))).await?;
         let (mut providers, mut networks) = (Vec::new(), Vec::new());

@@ -3,9 +3,11 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
+use popcell_api::kind::INSTANCE_TYPE;
 use popcell_suites::environment::{Environment, SPARE};
 use popcell_suites::read;
 use popcell_suites::steps::refused;
+use popcell_test_support::definitions::catalogue;
 use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
@@ -131,12 +133,15 @@ async fn stored_whole(plane: &Plane, kind: Kind, namespace: &str, object: &Value
 /// What is shipped for people to begin with.
 pub(crate) async fn examples(environment: &Environment, namespace: &str) -> Result<()> {
     let plane = plane_with_namespace(environment, namespace).await?;
+    catalogue(&plane).await?;
     let directory = workspace::root().join("docs/examples");
     let mut workloads = 0;
     for entry in fs::read_dir(&directory).with_context(|| format!("failed to list {}", directory.display()))? {
         let file = entry.context("failed to list the examples")?.path();
         let mut object = workspace::yaml(&file)?;
-        object["metadata"]["namespace"] = json!(namespace);
+        if object["kind"] != INSTANCE_TYPE.kind {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
         let created = plane
             .create(&object, false)
             .await
@@ -323,7 +328,42 @@ pub(crate) async fn invalid(environment: &Environment, namespace: &str) -> Resul
             refused(plane.create(&object, true).await, &[message], &what)?;
         }
     }
+    instance_types(&plane).await?;
     a_misspelt_field_is_named(&plane, namespace).await
+}
+
+/// A type has a name and a size above zero, and never changes.
+async fn instance_types(plane: &Plane) -> Result<()> {
+    catalogue(plane).await?;
+    let of = |name: &str, cpu: Value, memory: Value| {
+        json!({ "apiVersion": INSTANCE_TYPE.api_version(), "kind": INSTANCE_TYPE.kind, "metadata": { "name": "tried" },
+            "spec": { "name": name, "cpu": cpu, "memory": memory } })
+    };
+    for (name, cpu, memory, message) in [
+        ("acme/Large", json!("1"), json!("1Gi"), "spec.name in body should match"),
+        ("", json!("1"), json!("1Gi"), "spec.name"),
+        ("acme/a", json!("0"), json!("1Gi"), "must be above 0"),
+        ("acme/a", json!(-1), json!("1Gi"), "must be above 0"),
+        ("acme/a", json!("10001"), json!("1Gi"), "must be at most 10k"),
+        ("acme/a", json!("1"), json!("1025Ti"), "must be at most 1Pi"),
+        ("acme/a", json!("1"), json!("lots"), "spec.memory in body should match"),
+        ("acme/a", json!("1"), Value::Null, "spec.memory"),
+    ] {
+        let what = format!("{name} {cpu} {memory}");
+        refused(plane.create(&of(name, cpu, memory), true).await, &[message], &what)?;
+    }
+    for (cpu, memory) in [(json!(2), json!(1024)), (json!("500m"), json!("1.5Gi"))] {
+        plane.create(&of("acme/a", cpu, memory), true).await?;
+    }
+    let kept = objects::instance_type("acme/kept", "1", "1Gi");
+    plane.create(&kept, false).await?;
+    let mut larger = kept.clone();
+    larger["spec"]["cpu"] = json!("2");
+    refused(
+        plane.apply(&larger).await,
+        &["spec is immutable: a type never changes its size"],
+        "a larger one",
+    )
 }
 
 /// Deep in a Workload, where people make mistakes.

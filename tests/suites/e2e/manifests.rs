@@ -12,6 +12,7 @@ use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::{Value, json};
 
 use crate::manifests_pod::Pod;
+use crate::manifests_rights;
 
 /// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
 pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
@@ -93,6 +94,8 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
         "Namespace",
         "ServiceAccount",
         "Role",
+        "ClusterRole",
+        "CustomResourceDefinition",
         "Deployment",
         "Service",
         "PodDisruptionBudget",
@@ -112,6 +115,7 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
     secure(&plane, &shipped).await?;
 
     let pod = Pod::of(&shipped)?;
+    manifests_rights::at_home(&plane, &pod.user()?).await?;
     let (flags, settings) = started(&pod, &shipped, [true, false])?;
     ensure!(
         matches!(settings.discovery, Discovery::Milo(_)),
@@ -307,7 +311,7 @@ pub(crate) async fn single_cluster(environment: &Environment, _: &str) -> Result
     let crds = shipped
         .iter()
         .filter(|object| object["kind"] == "CustomResourceDefinition");
-    ensure!(crds.count() == 3, "our three kinds");
+    ensure!(crds.count() == 4, "our three kinds, and instance types");
     // Tried only: stored, it would give the same user rights that other tests show it does not have.
     let plane = environment.lab.plane(SPARE).await?;
     plane.apply(only(&shipped, "Namespace")?).await?;

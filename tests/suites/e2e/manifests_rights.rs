@@ -63,13 +63,27 @@ pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
     exactly(&plane, user.as_str().context("no user")?, &rights).await
 }
 
+/// What the program of the management plane reads on the server that it runs on.
+pub(crate) async fn at_home(plane: &Plane, user: &str) -> Result<()> {
+    let rights: [Right; 5] = [
+        (true, "get", COMPUTE, "instancetypes", "", "d1-standard-2"),
+        (true, "list", COMPUTE, "instancetypes", "", ""),
+        (true, "watch", COMPUTE, "instancetypes", "", ""),
+        (false, "create", COMPUTE, "instancetypes", "", ""),
+        (false, "delete", COMPUTE, "instancetypes", "", "d1-standard-2"),
+    ];
+    exactly(plane, user, &rights).await
+}
+
 /// What the program may do in its cell.
 pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()> {
     // Where no other overlay gives rights to the same user.
     let plane = environment.lab.plane(ORD).await?;
     let shipped = manifests::build(manifests::CELL.as_ref())?;
     accepted(&plane, &shipped).await?;
-    let rights: [Right; 53] = [
+    let rights: [Right; 54] = [
+        // A cell has no catalogue.
+        (false, "list", COMPUTE, "instancetypes", "", ""),
         (true, "watch", "", "namespaces", "", ""),
         (true, "get", "", "namespaces", "", "kube-system"),
         (false, "create", "", "namespaces", "", ""),

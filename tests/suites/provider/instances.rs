@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_api::{finalizers, gates, labels};
+use popcell_api::{annotations, finalizers, gates, labels};
 use popcell_suites::read::{self, expect_at, is_ready, says, uid};
 use popcell_suites::steps::gone;
 use popcell_test_support::kind::{INSTANCE, NETWORK_POLICY, POD};
@@ -17,6 +17,9 @@ pub(crate) async fn ready(environment: &Environment, namespace: &str) -> Result<
     let rule =
         json!({ "ports": [{ "protocol": "TCP", "port": 80 }], "from": [{ "ipBlock": { "cidr": "10.0.0.0/8" } }] });
     site.make("web", &[gates::NETWORK], |one| {
+        // A type that only the annotation knows.
+        one["metadata"]["annotations"] = json!({ annotations::INSTANCE_TYPE_SIZE: "acme/large cpu=2 memory=3Gi" });
+        one["spec"]["runtime"]["resources"]["instanceType"] = json!("acme/large");
         one["spec"]["networkInterfaces"][0]["networkPolicy"] = json!({ "ingress": [rule] });
     })
     .await?;
@@ -56,7 +59,7 @@ pub(crate) async fn ready(environment: &Environment, namespace: &str) -> Result<
     expect_at(
         &pod,
         "/spec/containers/0/resources/limits",
-        &json!({ "cpu": "1", "memory": "2Gi" }),
+        &json!({ "cpu": "2", "memory": "3Gi" }),
     )?;
     expect_at(&pod, "/spec/automountServiceAccountToken", &json!(false))?;
     let policies = site.cell.list(NETWORK_POLICY, Some(namespace), "").await?;

@@ -32,6 +32,17 @@ pub async fn define(server: &Plane, others: &[Kind]) -> Result<()> {
     Ok(())
 }
 
+/// Defines InstanceTypes on a server, as on the one that the management plane runs on, and waits until it serves them.
+pub async fn catalogue(server: &Plane) -> Result<()> {
+    let kind = kind::INSTANCE_TYPE;
+    let file = format!("{}_{}.yaml", kind.group, kind.plural);
+    let crd = workspace::yaml(&workspace::catalogue_crds_dir().join(file))?;
+    server.apply(&crd).await?;
+    let api = Api::<DynamicObject>::all_with(server.client().clone(), &kind.resource());
+    let look = async || Ok(api.list(&ListParams::default()).await?);
+    eventually("InstanceType is served", SOON, look).await.map(|_| ())
+}
+
 /// Makes a project of a server: its kinds, the rights of these cells and no others, and bindings of these cities.
 pub async fn project(server: &Plane, cells: &[&str], cities: &[&str]) -> Result<()> {
     define(server, &stand_ins::IN_PROJECTS).await?;

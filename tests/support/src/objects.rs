@@ -96,6 +96,17 @@ pub fn network(namespace: &str, name: &str) -> Value {
     })
 }
 
+/// An InstanceType, whose object has the type's name with `-` for `/`.
+#[must_use]
+pub fn instance_type(name: &str, cpu: &str, memory: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "InstanceType",
+        "metadata": { "name": name.replace('/', "-") },
+        "spec": { "name": name, "cpu": cpu, "memory": memory },
+    })
+}
+
 /// A LocationBinding, named by its city, which is cluster-scoped as in newer releases.
 #[must_use]
 pub fn location_binding(city: &str) -> Value {

@@ -34,6 +34,12 @@ pub fn crds_dir() -> PathBuf {
     root().join("manifests/crds")
 }
 
+/// The CRD of the platform's catalogue.
+#[must_use]
+pub fn catalogue_crds_dir() -> PathBuf {
+    root().join("manifests/instance-types/crd")
+}
+
 /// CRDs of kinds that are not this project's.
 #[must_use]
 pub fn stand_in_crds_dir() -> PathBuf {

@@ -25,6 +25,19 @@ const AVAILABLE: (&str, &str, i32) = ("Available", r#".status.conditions[?(@.typ
 const REASON: (&str, &str, i32) = ("Reason", r#".status.conditions[?(@.type=="Available")].reason"#, 0);
 
 #[test]
+fn printer_columns_of_instance_types() {
+    assert_columns(
+        "InstanceType",
+        &[
+            ("Type", ".spec.name", 0),
+            ("CPU", ".spec.cpu", 0),
+            ("Memory", ".spec.memory", 0),
+            AGE,
+        ],
+    );
+}
+
+#[test]
 fn printer_columns_of_workloads() {
     assert_columns(
         "Workload",

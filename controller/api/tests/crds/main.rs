@@ -1,6 +1,7 @@
 //! The CRDs and types say what programs outside this project rely on.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod catalogue;
 mod columns;
 mod read;
 mod types;

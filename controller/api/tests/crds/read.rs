@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
-use popcell_api::crds;
+use popcell_api::{catalogue_crds, crds};
 use serde_json::Value;
 
 pub(crate) const KINDS: [&str; 3] = ["Workload", "WorkloadDeployment", "Instance"];
 
 /// Made once: they take a while without optimisation.
-static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crds);
+static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| [crds(), catalogue_crds()].concat());
 
 pub(crate) fn crd(kind: &str) -> &'static CustomResourceDefinition {
     CRDS.iter().find(|crd| crd.spec.names.kind == kind).unwrap()

@@ -3,6 +3,19 @@ use crate::testing::object;
 use proptest::prelude::*;
 use serde_json::json;
 
+/// Without an annotation.
+fn plain(spec: &Value) -> Described<'_> {
+    Described { spec, type_size: None }
+}
+
+fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
+    super::requests(plain(spec))
+}
+
+fn is_claimed(claim: &Object, spec: &Value) -> bool {
+    super::is_claimed(claim, plain(spec))
+}
+
 const D1: &str = "datumcloud/d1-standard-2";
 
 fn spec(instance_type: &str, requests: Value, limits: impl IntoIterator<Item = Value>) -> Value {
@@ -27,6 +40,54 @@ const NONE: i64 = i64::MAX;
 
 fn counted() -> Vec<(&'static str, i64)> {
     vec![("compute.datumapis.com/instances", 1)]
+}
+
+#[test]
+fn the_annotation_is_the_size_of_the_type_that_it_names_after_limits_and_requests() {
+    const LARGE: Option<&str> = Some("acme/large cpu=4 memory=8Gi");
+    let limits = json!({ "cpu": "500m", "memory": "256Mi" });
+    for (spec, type_size, expected) in [
+        (spec("acme/large", json!(null), []), LARGE, sized(4000, 8192)),
+        (
+            spec("acme/large", json!(null), [limits.clone()]),
+            LARGE,
+            sized(500, 256),
+        ),
+        (spec("acme/large", json!({ "cpu": "5" }), []), LARGE, sized(5000, 8192)),
+        (
+            spec("acme/large", json!({ "cpu": "5", "memory": "1Gi" }), []),
+            LARGE,
+            sized(5000, 1024),
+        ),
+        (spec("acme/other", json!(null), []), LARGE, sized(NONE, NONE)),
+        (spec(D1, json!(null), []), LARGE, sized(1000, 2048)),
+        (spec("", json!(null), []), LARGE, counted()),
+        // One that cannot be read is no small size, whatever else is said.
+        (spec(D1, json!(null), []), Some("nonsense"), sized(NONE, NONE)),
+        (spec(D1, json!(null), [limits]), Some("nonsense"), sized(NONE, NONE)),
+    ] {
+        let described = Described { spec: &spec, type_size };
+        assert_eq!(super::requests(described), expected, "{described:?}");
+    }
+    let (known, other, odd) = (
+        spec("acme/large", json!(null), []),
+        spec("a/b", json!(null), []),
+        Some("nonsense"),
+    );
+    let (nothing, long) = (json!({}), spec(&"x".repeat(100_000), json!(null), []));
+    let why = |spec, type_size| Described { spec, type_size }.why_unsized();
+    assert_eq!(why(&known, LARGE), None);
+    assert_eq!(
+        why(&other, LARGE).unwrap(),
+        "the size of instance type a/b is not known"
+    );
+    assert!(
+        why(&known, odd)
+            .unwrap()
+            .contains(r#"instance-type-size cannot be read: expected "<instance type> cpu="#)
+    );
+    assert_eq!(why(&nothing, odd), None);
+    assert!(why(&long, None).unwrap().len() < 200);
 }
 
 #[test]

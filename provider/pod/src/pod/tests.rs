@@ -170,6 +170,24 @@ fn containers_share_what_the_instance_is_counted_for_and_no_more() {
 }
 
 #[test]
+fn an_instance_has_the_size_that_its_annotation_says_of_its_type() {
+    let limits = |type_: &str| {
+        let pod = made(|object| {
+            object["metadata"]["annotations"] =
+                json!({ "compute.datumapis.com/instance-type-size": "acme/large cpu=4 memory=8Gi" });
+            object["spec"]["runtime"]["resources"]["instanceType"] = json!(type_);
+        });
+        pod.map(|pod| pod["spec"]["containers"][0]["resources"]["limits"].clone())
+    };
+    assert_eq!(limits("acme/large"), Ok(json!({ "cpu": "4000m", "memory": "8192Mi" })));
+    assert_eq!(
+        limits("datumcloud/d1-standard-2"),
+        Ok(json!({ "cpu": "1000m", "memory": "2048Mi" }))
+    );
+    assert!(matches!(limits("acme/other"), Err(Refusal::UnknownType(_))));
+}
+
+#[test]
 fn what_no_pod_can_be_is_refused_with_place_and_fix() {
     const CONTAINER: &str = "/spec/runtime/sandbox/containers/0";
     let disk = |spec: Value| json!([{ "name": "data", "disk": { "template": { "spec": spec } } }]);
@@ -193,6 +211,16 @@ fn what_no_pod_can_be_is_refused_with_place_and_fix() {
         (
             resources,
             json!({ "instanceType": "huge" }),
+            "instanceType: the size of instance type huge is not known; use an instance type of the catalogue",
+        ),
+        (
+            "/metadata/annotations",
+            json!({ "compute.datumapis.com/instance-type-size": "acme/large cpu=4" }),
+            "instanceType: annotation compute.datumapis.com/instance-type-size cannot be read",
+        ),
+        (
+            CONTAINER,
+            json!({ "name": "web", "image": "i", "resources": { "limits": { "cpu": "1Zi" } } }),
             "size of the Instance is unknown",
         ),
         (

@@ -7,6 +7,7 @@ mod networking;
 mod properties;
 mod rejections;
 mod rollout;
+mod sizes;
 mod statuses;
 mod templates;
 

@@ -233,6 +233,7 @@ fn network_kinds_that_are_not_served_hold_nothing_but_the_gate() {
     let plan = super::decide(&super::Observation {
         deployment: cell.get().unwrap(),
         instances: &[],
+        types: None,
         networks: Some(super::Networks::default()),
         data: &super::ReferencedData::Unknown,
         autoscaler: crate::observed::Observed::Known(None),

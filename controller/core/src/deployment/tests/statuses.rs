@@ -266,7 +266,10 @@ fn the_grant_of_an_empty_slot_is_of_the_size_it_had() {
     ] {
         says_size(&mut cell, size);
         let deployment = cell.get().unwrap();
-        let slots = crate::slots::granted(deployment, Some(Described::instance(cell.instance(1).unwrap())));
+        let slots = crate::slots::granted(
+            deployment,
+            Some(crate::sizing::Described::instance(cell.instance(1).unwrap())),
+        );
         assert_eq!(slots.contains(&1), granted, "{size:?}");
     }
     cell.settle();

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use popcell_api::{kind, labels};
 
 use super::{CITIES, Driver, HUB_NAMESPACE, NETWORK, P, project};
+use crate::instance_types::Catalogue;
 use crate::object::Fields;
 use crate::observed::Observed;
 use crate::plan::{NAMESPACE, Plan, Plane, Target};

@@ -112,7 +112,7 @@ async fn a_change_is_told_by_the_name_of_the_type_and_a_repeated_list_not_at_all
             other => format!("{other:?}"),
         });
     }));
-    let mut step = async |objects: Vec<Value>, expected: &[&str]| {
+    let step = async |objects: Vec<Value>, expected: &[&str]| {
         testing::list(&watch.store, objects);
         watch.read(&mut Vec::new());
         sleep(Duration::from_secs(1)).await;
