@@ -257,7 +257,13 @@ impl<'a> Reconcile<'a> {
                 edit
             }
         };
-        self.sized(edit, existing, &spec).spec(&spec).action()
+        // A larger size of the same type is growth too.
+        let edit = if changes_template {
+            self.sized(edit, existing, &spec)
+        } else {
+            edit
+        };
+        edit.spec(&spec).action()
     }
 
     /// The size of the instance type goes with the spec that names it in one write.

@@ -3,6 +3,7 @@ mod gates;
 mod identity;
 mod limits;
 mod rejections;
+mod sizes;
 mod status;
 
 use super::*;

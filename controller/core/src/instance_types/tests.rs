@@ -119,7 +119,7 @@ fn what_goes_with_an_object_is_what_the_catalogue_says_else_what_it_has() {
     for (name, catalogue, kept, expected) in [
         (large, known, None, Ok(text())),
         (built_in, known, None, Ok(None)),
-        // What somebody wrote is no size beside what the catalogue says.
+        // What another client wrote is no size beside what the catalogue says.
         (
             large,
             known,

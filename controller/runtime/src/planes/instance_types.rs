@@ -40,7 +40,7 @@ pub(crate) type Current = Option<Arc<Catalogue>>;
 pub struct InstanceTypes(watch::Receiver<Current>);
 
 impl Default for InstanceTypes {
-    /// The built-in type, for ever.
+    /// The built-in type, for good.
     fn default() -> Self {
         Self(watch::channel(Some(Arc::default())).1)
     }
@@ -55,7 +55,7 @@ impl InstanceTypes {
     /// The same, after a wait for the first answer.
     pub async fn known_by(&self, by: Instant) -> Observed<Arc<Catalogue>> {
         let mut current = self.0.clone();
-        // Late, or nobody asks any more: what there is.
+        // Late, or no process reads it any more: what there is.
         let _ = timeout_at(by, current.wait_for(Option::is_some)).await;
         self.known()
     }
@@ -74,7 +74,7 @@ impl InstanceTypes {
                 before = Some(now);
             }
             if self.0.changed().await.is_err() {
-                // Nobody reads it any more.
+                // No process reads it any more.
                 return std::future::pending().await;
             }
         }
