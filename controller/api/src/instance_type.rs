@@ -1,4 +1,5 @@
 //! InstanceType: how large Instances of a type are; the catalogue of the platform.
+#![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::CustomResource;

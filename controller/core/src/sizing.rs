@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use popcell_api::{annotations, quota};
-use popcell_contract::instance_types::{self, Malformed};
-use popcell_contract::quantity;
+use popcell_contract::{instance_types, quantity};
 use serde_json::{Map, Value};
 
 use crate::object::{Fields, Object};
@@ -292,8 +291,7 @@ fn amounts(quantities: Part<'_>) -> Said {
 
 /// The size of an instance type, where it is known and can be read.
 fn of_type(instance_type: &Value, annotation: Option<&str>) -> Option<Size> {
-    let found = instance_types::size(instance_type.as_str()?, annotation);
-    let found = found.unwrap_or_else(|Malformed(_)| None)?;
+    let found = instance_types::size(instance_type.as_str()?, annotation).ok()??;
     Some(Size {
         cpu: found.cpu.nano(),
         memory: found.memory.nano(),

@@ -86,8 +86,8 @@ impl Controllers {
             object_bytes: settings.limits.object_bytes,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
-        let context = Context::new(planes.clone(), applier, meters, rules, projects).with_types(types.clone());
-        let context = Arc::new(context);
+        let context = Context::new(planes.clone(), applier, meters, rules, projects);
+        let context = Arc::new(context.with_types(types.clone()));
         event_router.listen(&context);
         observe_all(
             metrics,
@@ -102,9 +102,7 @@ impl Controllers {
         let mut tasks = JoinSet::new();
         let required = CriticalTasks::default();
         let patience = Patience::of(settings.webhook.is_some());
-        let followed = planes.clone();
-        let following = types.follow(move |change| followed.notify(&Plane::Discovery, INSTANCE_TYPE, change));
-        tasks.spawn(required.clone().endless("the changes of instance types", following));
+        tasks.spawn(follow_types(types, planes.clone(), required.clone()));
         if let Some(recorder) = recorder {
             tasks.spawn(
                 required
@@ -219,6 +217,12 @@ impl Controllers {
         self.tasks.shutdown().await;
         self.context.planes.disengage_all().await;
     }
+}
+
+/// Has what names an instance type decided again once that is another.
+async fn follow_types(types: InstanceTypes, planes: Planes, required: CriticalTasks) {
+    let following = types.follow(|change| planes.notify(&Plane::Discovery, INSTANCE_TYPE, change));
+    required.endless("the changes of instance types", following).await;
 }
 
 fn queued_reconcilers(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<QueuedReconciler> {

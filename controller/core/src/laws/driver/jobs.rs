@@ -78,12 +78,8 @@ impl Driver {
                 .get(&project, kind::WORKLOAD_DEPLOYMENT, "default", name)
                 .map(|one| {
                     let city = one.text("/spec/cityCode").unwrap_or_default();
-                    let policy = servers.get(
-                        &Plane::Hub,
-                        kind::PROPAGATION_POLICY,
-                        HUB_NAMESPACE,
-                        &names::city_policy(city),
-                    );
+                    let policy = names::city_policy(city);
+                    let policy = servers.get(&Plane::Hub, kind::PROPAGATION_POLICY, HUB_NAMESPACE, &policy);
                     let namespaces = servers.list(&Plane::Hub, NAMESPACE);
                     let network = servers.get(&Plane::Hub, kind::NETWORK, HUB_NAMESPACE, NETWORK);
                     let holder = network.filter(|one| reference_copy::is_foreign(one));

@@ -308,11 +308,11 @@ async fn instance_types_are_those_of_the_catalogue_as_it_is_now() {
         "{message}"
     );
     let request = create(named("acme/large"));
-    let come = async {
+    let added = async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         said.send_replace(Some(Arc::new(catalogue("acme/large"))));
     };
-    let (response, ()) = tokio::join!(served.validate(&request), come);
+    let (response, ()) = tokio::join!(served.validate(&request), added);
     assert_eq!(response["allowed"], json!(true), "{response}");
     // One is added in the place of the other.
     said.send_replace(Some(Arc::new(catalogue("acme/other"))));

@@ -10,13 +10,13 @@ use super::*;
 use crate::planes::SINGLE;
 
 /// Types of these names, with four processors.
-fn catalogue(names: &[&str]) -> Option<Arc<Catalogue>> {
+fn catalogue(names: &[&str]) -> Arc<Catalogue> {
     let objects = names.iter().map(|name| {
         read(json!({ "metadata": { "name": name.replace('/', "-") }, "spec": { "name": name, "cpu": "4", "memory": "8Gi" } }))
     });
     let objects: Vec<Arc<Object>> = objects.collect();
     let objects: Vec<&Object> = objects.iter().map(Arc::as_ref).collect();
-    Some(Arc::new(Catalogue::of(&objects).0))
+    Arc::new(Catalogue::of(&objects).0)
 }
 
 /// One that names a type, and claims that it is a small one.
@@ -65,7 +65,7 @@ async fn a_type_that_is_added_is_carried_with_its_size_and_one_that_is_removed_k
     assert_eq!(enqueued(&changed("acme/large")), std::slice::from_ref(&key));
     assert_eq!(enqueued(&changed("acme/other")), []);
     assert_eq!(enqueued(&Change::Listed), std::slice::from_ref(&key));
-    fixture.types.send_replace(catalogue(&["acme/large"]));
+    fixture.types.send_replace(Some(catalogue(&["acme/large"])));
     fixture.reconcile("federation", &key).await;
     let sent = script.sent();
     let made = sent.iter().find(|(line, _)| line.starts_with("hub POST "));
@@ -80,14 +80,14 @@ async fn a_type_that_is_added_is_carried_with_its_size_and_one_that_is_removed_k
         made["metadata"][field] = json!(value);
     }
     fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, made.clone());
-    for known in [catalogue(&["acme/large"]), catalogue(&["acme/other"]), None] {
+    for known in [Some(catalogue(&["acme/large"])), Some(catalogue(&["acme/other"])), None] {
         fixture.types.send_replace(known);
         fixture.reconcile("federation", &key).await;
         assert!(!script.asked().iter().any(|line| line.starts_with("hub ")));
     }
 
     // Another type that is not there is not carried, and what runs stays.
-    fixture.types.send_replace(catalogue(&["acme/large"]));
+    fixture.types.send_replace(Some(catalogue(&["acme/large"])));
     let other = of_type(web, "acme/removed");
     fixture.put(&project("single"), WORKLOAD_DEPLOYMENT, other);
     fixture.reconcile("federation", &key).await;
@@ -112,7 +112,7 @@ async fn what_the_hub_has_from_before_there_was_a_catalogue_costs_no_write() {
     fixture.put(&project("single"), WORKLOAD_DEPLOYMENT, web);
     fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, made);
     let key = Key::new(&project("single"), "default", "web");
-    for known in [Some(Arc::default()), catalogue(&["acme/other"]), None] {
+    for known in [Some(Arc::default()), Some(catalogue(&["acme/other"])), None] {
         fixture.types.send_replace(known);
         fixture.reconcile("federation", &key).await;
         assert!(!script.asked().iter().any(|line| line.starts_with("hub ")));
@@ -141,7 +141,7 @@ async fn in_a_single_cluster_instances_have_the_size_of_the_catalogue_and_none_i
     let enqueued = |name: &str| fixture.keys_for_event("deployment", &Plane::Discovery, INSTANCE_TYPE, &changed(name));
     assert_eq!(enqueued("acme/large"), std::slice::from_ref(&key));
     assert_eq!(enqueued("acme/other"), []);
-    fixture.types.send_replace(catalogue(&["acme/large"]));
+    fixture.types.send_replace(Some(catalogue(&["acme/large"])));
     reconcile().await;
     let made = instances();
     assert_eq!(made.len(), 1);
@@ -150,7 +150,7 @@ async fn in_a_single_cluster_instances_have_the_size_of_the_catalogue_and_none_i
         "acme/large cpu=4 memory=8Gi"
     );
     servers.writes();
-    fixture.types.send_replace(catalogue(&["acme/other"]));
+    fixture.types.send_replace(Some(catalogue(&["acme/other"])));
     reconcile().await;
     assert_eq!(servers.writes(), Vec::<String>::new(), "what runs keeps its size");
 }
