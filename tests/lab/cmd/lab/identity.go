@@ -27,7 +27,7 @@ const (
 func serverNames(address string) []string {
 	return []string{
 		address, "127.0.0.1", "localhost",
-		"karmada-apiserver.karmada-system.svc",
+		"karmada-apiserver.karmada-system.svc", "karmada-apiserver.karmada-system.svc.cluster.local",
 		"karmada-aggregated-apiserver.karmada-system.svc",
 		"karmada-webhook.karmada-system.svc",
 		"kubernetes.default.svc",
@@ -63,20 +63,24 @@ func (l *lab) issueCertificates() error {
 	if l.admin, err = authority.Client(adminUser, adminGroup); err != nil {
 		return err
 	}
-	public, private, err := pki.ServiceAccountKeys()
-	if err != nil {
-		return err
+	secrets := map[string][]byte{}
+	for _, p := range l.planes {
+		public, private, err := pki.ServiceAccountKeys()
+		if err != nil {
+			return err
+		}
+		secrets[l.layout.tokenKeys(p.name, "pub")] = public
+		secrets[l.layout.tokenKeys(p.name, "key")] = private
 	}
-	secrets := map[string][]byte{"sa.pub": public, "sa.key": private}
 	token := make([]byte, 16)
 	if _, err := rand.Read(token); err != nil {
 		return fmt.Errorf("failed to make a token: %w", err)
 	}
 	l.pushToken = hex.EncodeToString(token)
-	secrets["tokens.csv"] = fmt.Appendf(nil, "%s,%s,%s,%q\n", l.pushToken, pushUser, pushUser, adminGroup)
-	for name, content := range secrets {
-		if err := os.WriteFile(l.layout.pki(name), content, 0o600); err != nil {
-			return fmt.Errorf("failed to write %s: %w", name, err)
+	secrets[l.layout.pki("tokens.csv")] = fmt.Appendf(nil, "%s,%s,%s,%q\n", l.pushToken, pushUser, pushUser, adminGroup)
+	for file, content := range secrets {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return fmt.Errorf("failed to write %s: %w", filepath.Base(file), err)
 		}
 	}
 	return nil

@@ -122,6 +122,10 @@ func (l layout) store(plane string) string      { return filepath.Join(l.dir, "s
 func (l layout) ready() string                  { return filepath.Join(l.dir, "lab.json") }
 func (l layout) pid() string                    { return filepath.Join(l.dir, "lab.pid") }
 
+// tokenKeys is where the public keys ("pub") or the private key ("key") of a plane's service account tokens are. A plane
+// reads them when it starts.
+func (l layout) tokenKeys(plane, half string) string { return l.pki("sa-" + plane + "." + half) }
+
 // lock takes the work directory for this process. The kernel gives it back when
 // the process ends, so no stale lock can remain.
 func (l layout) lock() (*os.File, error) {
