@@ -12,6 +12,7 @@ use popcell_api::kind;
 use popcell_suites::definitions::{define, discovery, hub};
 use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
+use popcell_suites::trust::Trust;
 use popcell_test_support::{
     Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, kubeconfig,
     manifests, objects, users,
@@ -26,7 +27,7 @@ pub(crate) const INFRA: &str = "infra";
 pub(crate) const P1: &str = "p1";
 /// A project for tests that disturb it, and for the other of two.
 pub(crate) const P2: &str = "p2";
-/// An API server whose Project one test makes and deletes.
+/// An API server whose Project one test makes and deletes, and whose tokens the hub learns to trust in another.
 pub(crate) const P3: &str = "p3";
 /// The server of mode `single`, of which milo knows nothing.
 pub(crate) const SOLO: &str = "solo";
@@ -56,6 +57,8 @@ pub(crate) struct Environment {
     hub_user: PathBuf,
     home: PathBuf,
     spec: ControllerSpec,
+    /// The hub's trust in tokens of other clusters.
+    pub(crate) trust: Trust,
     // Held: they end with their values.
     _webhook: Webhook,
     files: TempDir,
@@ -63,7 +66,10 @@ pub(crate) struct Environment {
 
 impl Shared for Environment {
     async fn start() -> Result<Self> {
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        let trust = Trust::in_none(files.path())?;
         let spec = LabSpec::karmada()
+            .hub_flag("kube-apiserver", &trust.flag())
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"))
             // As operators are told to, for the quotas of hub namespaces.
@@ -81,7 +87,6 @@ impl Shared for Environment {
         let infra = lab.plane(INFRA).await?;
         discovery(&infra, &[P1, P2]).await?;
         users::count(&infra, REQUESTS, users::USER, &COUNTED).await?;
-        let files = tempfile::tempdir().context("failed to make a directory")?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
         users::count(&lab.hub().await?, REQUESTS, users::HUB_USER, &COUNTED).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
@@ -103,6 +108,7 @@ impl Shared for Environment {
             hub_user,
             home,
             spec,
+            trust,
             to_hub,
             to_milo,
             gateway,

@@ -17,6 +17,7 @@ mod self_healing;
 mod single;
 mod starts;
 mod takeover;
+mod trust;
 mod unusual_deletions;
 mod waiting;
 mod writers;
@@ -82,6 +83,7 @@ fn processes(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
         .test("handover::a_leader_that_is_cut_off_writes_no_more_and_ends", Alone, handover::cut_off_from_all)
+        .test("trust::the_hub_takes_tokens_of_another_cluster_and_survives_new_keys", Alone, trust::of_another_issuer)
         .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
         .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
         .test("starts::orphans_are_deleted_when_the_flag_says_so", Alone, starts::reclaiming)

@@ -8,6 +8,7 @@ pub mod read;
 pub mod steps;
 pub mod suite;
 pub mod tenant;
+pub mod trust;
 pub mod wire;
 
 pub use popcell_test_support::definitions;

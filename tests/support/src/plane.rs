@@ -215,10 +215,15 @@ impl Plane {
 
     /// A token of a service account, good for the time of a test.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String> {
+        let spec = json!({ "expirationSeconds": 86_400 });
+        self.requested_token(namespace, service_account, &spec).await
+    }
+
+    /// A token of a service account as a kubelet asks for one: `spec` is that of a `TokenRequest`, with `audiences` and
+    /// `expirationSeconds`.
+    pub async fn requested_token(&self, namespace: &str, service_account: &str, spec: &Value) -> Result<String> {
         let failed = || self.failed("get a token of", &full_name(Some(namespace), service_account));
-        let asked = json!({
-            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 86_400 },
-        });
+        let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
         let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
         let request = request.body(asked.to_string().into_bytes()).with_context(failed)?;

@@ -55,7 +55,25 @@ pub fn node_stages() -> PathBuf {
 /// The one document of a YAML file.
 pub fn yaml(file: &Path) -> Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
-    serde_saphyr::from_str(&text).with_context(|| format!("failed to understand {}", file.display()))
+    yaml_text(&text).with_context(|| format!("failed to understand {}", file.display()))
+}
+
+/// The one document of a YAML text.
+pub fn yaml_text(text: &str) -> Result<Value> {
+    Ok(serde_saphyr::from_str(text)?)
+}
+
+/// The one block of YAML on a page of the docs that contains `what`, as readers copy it.
+pub fn yaml_of_page(page: &str, what: &str) -> Result<String> {
+    let file = root().join(page);
+    let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let blocks = text.split("\n```yaml\n").skip(1);
+    let mut blocks = blocks.filter_map(|rest| Some(rest.split_once("\n```\n")?.0));
+    let block = blocks.find(|block| block.contains(what));
+    Ok(format!(
+        "{}\n",
+        block.with_context(|| format!("{page} has no YAML with {what}"))?
+    ))
 }
 
 /// The object that has every field of its kind, such as `workload`.

@@ -164,6 +164,21 @@ impl Lab {
         Ok(self.supervisor.lock().await.command(line.trim_end()).await?.kubeconfigs)
     }
 
+    /// Gives a plane other keys for service account tokens, and restarts its API server: it signs with the private key, and
+    /// accepts and publishes what the public keys verify. All are PEM.
+    pub async fn set_token_keys(&self, plane: &str, private: &str, public: &[&str]) -> Result<()> {
+        for (half, text) in [("key", private.to_owned()), ("pub", public.concat())] {
+            let file = self.token_keys(plane, half);
+            fs::write(&file, text).with_context(|| format!("failed to write {}", file.display()))?;
+        }
+        self.restart(&api_server(plane)).await
+    }
+
+    /// Where the lab has them (tests/lab/cmd/lab/layout.go).
+    fn token_keys(&self, plane: &str, half: &str) -> PathBuf {
+        self.ready.dir.join("pki").join(format!("sa-{plane}.{half}"))
+    }
+
     /// Certificate and key of a server at an address, signed by [`Lab::ca_file`], as PEM files.
     pub async fn server_certificate(&self, name: &str, host: &str) -> Result<(PathBuf, PathBuf)> {
         let line = format!("server-certificate {name} {host}");
@@ -202,6 +217,15 @@ impl Drop for Lab {
             // Best effort: what is left lies in the build directory.
             let _ = fs::remove_dir_all(&self.ready.dir);
         }
+    }
+}
+
+/// The name of a plane's API server among the lab's processes.
+fn api_server(plane: &str) -> String {
+    if plane == HUB {
+        "kube-apiserver".to_owned()
+    } else {
+        format!("kube-apiserver-{plane}")
     }
 }
 
