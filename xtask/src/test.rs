@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{manifests, missing_for_containers, workspace};
+use popcell_test_support::{manifests, missing_for_containers, pod, workspace};
 
 use crate::crds::Crds;
 use crate::steps::Steps;
@@ -56,6 +56,9 @@ impl Test {
                 "a jump of the host's clock",
                 "libfaketime is not installed (apt-get install faketime)",
             );
+        }
+        if let Some(obstacle) = pod::obstacle()? {
+            steps.skip("Pods of the manifests", &obstacle);
         }
         steps.count("tests without servers", TESTS, programs::without_servers)?;
         steps.test(

@@ -17,6 +17,7 @@ mod manifests_pod;
 mod manifests_rights;
 mod orphans;
 mod planes;
+mod pods;
 mod registration;
 mod reinterpret;
 mod stand_ins;
@@ -38,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
         commands,
         cities,
         disturbances,
+        pods,
     ];
     let suite = parts
         .iter()
@@ -140,4 +142,15 @@ fn disturbances(suite: Suite<Environment>) -> Suite<Environment> {
         .test("cells::after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
         .test("definition::a_cell_that_gets_the_kind_late_takes_its_work_then", Alone, definition::late)
         .test("disturbance::a_restart_of_karmada_leaves_no_health_unknown_and_moves_nothing", Alone, disturbance::restart_storm)
+}
+
+/// At last: what they run on the hub and in cells might disturb other tests.
+#[rustfmt::skip]
+fn pods(suite: Suite<Environment>) -> Suite<Environment> {
+    suite
+        .test("pods::the_pod_of_the_webhook_serves_as_shipped", Alone, pods::webhook)
+        .test("pods::the_pod_of_the_management_plane_serves_as_shipped", Alone, pods::management_plane)
+        .test("pods::the_pods_of_a_cell_serve_as_shipped", Alone, pods::cell)
+        .test("pods::the_pods_of_one_cluster_serve_as_shipped", Alone, pods::one_cluster)
+        .test("pods::every_deployment_of_the_manifests_is_started", Beside, pods::all)
 }

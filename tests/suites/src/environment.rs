@@ -5,10 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use popcell_test_support::lab::HUB;
 use popcell_test_support::{Lab, LabSpec, Member, Webhook, WebhookSpec, artifacts};
+use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use crate::definitions;
 use crate::suite::Shared;
+use crate::trust::Trust;
 
 /// How long anything may take to reach its place. Karmada repeats failed items after at most 5 s in the lab; the rest is
 /// room for a busy machine.
@@ -21,12 +23,19 @@ pub const ORD: &str = "ord";
 /// A Push member of no city, for tests that give it one.
 pub const SPARE: &str = "spare";
 
+/// An API server beside Karmada, with nothing on it.
+pub const ONE: &str = "one";
+
 /// A real Karmada and our webhook.
 pub struct Environment {
     /// The planes.
     pub lab: Lab,
     /// The webhook; its address and authority stay the same when it is stopped and started again.
     pub webhook: Mutex<Webhook>,
+    /// The hub's trust in tokens of other clusters.
+    pub trust: Trust,
+    // Held: it ends with its value.
+    _files: TempDir,
 }
 
 /// Starts a webhook and registers it in the hub.
@@ -40,7 +49,11 @@ pub async fn webhook(lab: &Lab, spec: WebhookSpec) -> Result<Webhook> {
 impl Shared for Environment {
     async fn start() -> Result<Self> {
         let examples = artifacts::lab_programs()?.join("karmada-example-crds");
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        let trust = Trust::in_none(files.path())?;
         let spec = LabSpec::karmada()
+            .hub_flag("kube-apiserver", &trust.flag())
+            .plane(ONE)
             .notices_soon()
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"))
@@ -54,7 +67,12 @@ impl Shared for Environment {
         // Few slots: nothing that Karmada asks in these tests may need more.
         let modules = WebhookSpec::with_modules(&["compute", "karmada-example"])?;
         let webhook = Mutex::new(webhook(&lab, modules.flag("--slots=2")).await?);
-        Ok(Self { lab, webhook })
+        Ok(Self {
+            lab,
+            webhook,
+            trust,
+            _files: files,
+        })
     }
 
     async fn end(self) -> Result<()> {

@@ -84,6 +84,10 @@ pub const CONFIG_MAP: Kind = namespaced("", "v1", "ConfigMap", "configmaps");
 pub const RESOURCE_QUOTA: Kind = namespaced("", "v1", "ResourceQuota", "resourcequotas");
 /// Secret.
 pub const SECRET: Kind = namespaced("", "v1", "Secret", "secrets");
+/// Deployment.
+pub const DEPLOYMENT: Kind = namespaced("apps", "v1", "Deployment", "deployments");
+/// Job.
+pub const JOB: Kind = namespaced("batch", "v1", "Job", "jobs");
 /// Event (core group; Karmada writes these).
 pub const EVENT: Kind = namespaced("", "v1", "Event", "events");
 /// ValidatingAdmissionPolicy.

@@ -18,6 +18,7 @@ pub mod manifests;
 mod nodes;
 pub mod objects;
 mod plane;
+pub mod pod;
 pub mod probe;
 pub mod process;
 mod provider;

@@ -58,6 +58,12 @@ pub fn yaml(file: &Path) -> Result<Value> {
     yaml_text(&text).with_context(|| format!("failed to understand {}", file.display()))
 }
 
+/// All documents of a YAML file.
+pub fn yaml_documents(file: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    serde_saphyr::from_multiple(&text).with_context(|| format!("failed to understand {}", file.display()))
+}
+
 /// The one document of a YAML text.
 pub fn yaml_text(text: &str) -> Result<Value> {
     Ok(serde_saphyr::from_str(text)?)

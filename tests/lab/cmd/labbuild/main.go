@@ -39,6 +39,7 @@ var binaries = []binary{
 	{name: "lab", pkg: "./cmd/lab"},
 	{name: "conformance", pkg: "./cmd/conformance"},
 	{name: "bench", pkg: "./cmd/bench"},
+	{name: "pod", pkg: "./cmd/pod"},
 	{name: "kustomize", pkg: kustomizePackage},
 	{name: "kwok", pkg: kwokPackage, module: "nodes"},
 }

@@ -81,6 +81,11 @@ impl Lab {
         Ok(&self.info(plane)?.url)
     }
 
+    /// The URLs of all API servers.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.ready.all_planes().map(|(_, info)| info.url.as_str())
+    }
+
     fn info(&self, plane: &str) -> Result<&PlaneInfo> {
         let found = self.ready.all_planes().find(|(name, _)| *name == plane);
         let (_, info) = found.with_context(|| {
@@ -179,9 +184,9 @@ impl Lab {
         self.ready.dir.join("pki").join(format!("sa-{plane}.{half}"))
     }
 
-    /// Certificate and key of a server at an address, signed by [`Lab::ca_file`], as PEM files.
-    pub async fn server_certificate(&self, name: &str, host: &str) -> Result<(PathBuf, PathBuf)> {
-        let line = format!("server-certificate {name} {host}");
+    /// Certificate and key of a server at addresses or names, which blanks separate, signed by [`Lab::ca_file`], as PEM files.
+    pub async fn server_certificate(&self, name: &str, hosts: &str) -> Result<(PathBuf, PathBuf)> {
+        let line = format!("server-certificate {name} {hosts}");
         let answer = self.supervisor.lock().await.command(&line).await?;
         Ok((answer.cert_file, answer.key_file))
     }
