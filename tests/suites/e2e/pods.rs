@@ -129,7 +129,7 @@ pub(crate) async fn cell(environment: &Environment, _: &str) -> Result<()> {
     let node = Node::of(lab, &home);
     let early = node.start(DEPLOYMENT, users::NAMESPACE, MANAGER_NAME).await.err();
     let early = format!("{:#}", early.context("a Pod starts without its Secrets")?);
-    ensure!(early.contains("compute-hub-credentials"), "{early}");
+    ensure!(early.contains("no Secret compute-system/compute-"), "{early}");
     let hub = lab.hub().await?;
     users::cells_on_hub(&hub, &[DFW]).await?;
     let account = json!({
