@@ -48,6 +48,10 @@ keys! {
     /// `acme/large cpu=4 memory=8Gi`. Without it the type has the size that popcell has built in.
     INSTANCE_TYPE_SIZE = "compute.datumapis.com/instance-type-size";
 
+    /// On the WorkloadDeployment of the hub: what its template named before and names no more, as `configmaps/settings,secrets/db`. It
+    /// is carried on until all Instances are of the new template.
+    PREVIOUS_REFERENCES = "compute.datumapis.com/previous-references";
+
     /// On the Pod of an Instance: hash of the template that the Pod was made from.
     TEMPLATE_HASH = "compute.datumapis.com/template-hash";
     /// On the Pod of an Instance: how many Pods that had ended it replaced in a row, in decimal.

@@ -408,9 +408,9 @@ impl<'a> Reconcile<'_, 'a> {
     }
 }
 
-/// What a WorkloadDeployment of the hub names; what is decoded to look at it goes with the copy.
+/// What a WorkloadDeployment of the hub needs; what is decoded to look at it goes with the copy.
 fn data(deployment: &Object) -> Vec<Reference> {
-    references::data(&deployment.clone())
+    references::needed_data(&deployment.clone())
 }
 
 fn has_had_some(namespace: &Object) -> bool {

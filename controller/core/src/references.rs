@@ -8,7 +8,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use popcell_api::annotations;
 use popcell_api::kind::{Kind, NETWORK};
+use popcell_contract::previous_references;
 use serde_json::Value;
 
 use crate::object::{Fields, Object};
@@ -19,6 +21,9 @@ use crate::plan::{CONFIG_MAP, SECRET};
 pub const CARRIED: [Kind; 1] = [NETWORK];
 /// Kinds that are carried with a WorkloadDeployment, and read by name only.
 pub const DATA: [Kind; 2] = [CONFIG_MAP, SECRET];
+
+/// The most that are kept of earlier templates: an annotation is small.
+const MOST_PREVIOUS: usize = 256;
 
 const INTERFACES: &str = "/spec/template/spec/networkInterfaces";
 
@@ -35,6 +40,10 @@ impl Reference {
     /// The one that a key says.
     pub fn of_key(key: &str) -> Option<Self> {
         let (plural, name) = key.split_once('/')?;
+        Self::of_plural(plural, name)
+    }
+
+    fn of_plural(plural: &str, name: &str) -> Option<Self> {
         let mut kinds = CARRIED.into_iter().chain(DATA);
         let kind = kinds.find(|kind| kind.plural == plural)?;
         Some(Self {
@@ -67,6 +76,61 @@ pub fn data(deployment: &Object) -> Vec<Reference> {
     DATA.into_iter().flat_map(of_kind).collect()
 }
 
+/// What an earlier template of a WorkloadDeployment of the hub named, and what its city still has to have: Instances of that template
+/// may restart before their turn comes.
+pub fn previous(deployment: &Object) -> impl Iterator<Item = Reference> {
+    let text = deployment
+        .annotation(annotations::PREVIOUS_REFERENCES)
+        .unwrap_or_default();
+    previous_references::parse(text).filter_map(|(plural, name)| Reference::of_plural(plural, name))
+}
+
+/// The ConfigMaps and Secrets that a WorkloadDeployment of the hub needs in its city: those of its template, and of the previous one.
+pub fn needed_data(deployment: &Object) -> Vec<Reference> {
+    let previous = previous(deployment).filter(|one| DATA.contains(&one.kind));
+    with(data(deployment), previous)
+}
+
+/// The Networks that a WorkloadDeployment of the hub needs in its city, in the same way.
+pub fn needed_networks(deployment: &Object) -> Vec<Reference> {
+    let previous = previous(deployment).filter(|one| CARRIED.contains(&one.kind));
+    with(of(deployment), previous)
+}
+
+fn with(mut named: Vec<Reference>, previous: impl Iterator<Item = Reference>) -> Vec<Reference> {
+    for one in previous {
+        if !named.contains(&one) {
+            named.push(one);
+        }
+    }
+    named
+}
+
+/// What [`annotations::PREVIOUS_REFERENCES`] of a WorkloadDeployment of the hub is to be, beside the template of one of a project;
+/// `changes_template`: it is written now.
+pub(crate) fn to_keep(existing: &Object, deployment: &Object, changes_template: bool) -> Option<String> {
+    if !changes_template && is_rolled_out(existing) {
+        return None;
+    }
+    let mut kept: Vec<Reference> = previous(existing).collect();
+    if changes_template {
+        kept.extend(of(existing).into_iter().chain(data(existing)));
+    }
+    let named = [of(deployment), data(deployment)].concat();
+    let kept = kept.iter().filter(|one| !named.contains(one)).map(Reference::to_string);
+    let kept: BTreeSet<String> = kept.collect();
+    let kept: Vec<String> = kept.into_iter().take(MOST_PREVIOUS).collect();
+    (!kept.is_empty()).then(|| kept.join(","))
+}
+
+/// Whether all Instances of its city are of the template that is written.
+fn is_rolled_out(existing: &Object) -> bool {
+    let replicas = existing.int("/status/replicas");
+    existing.int("/status/observedGeneration") == existing.generation()
+        && replicas.is_some()
+        && existing.int("/status/updatedReplicas") == replicas
+}
+
 fn named<'a>(kind: Kind, found: impl Iterator<Item = &'a str>) -> Vec<Reference> {
     let names: BTreeSet<&str> = found.collect();
     let references = names.into_iter().map(|name| Reference {
@@ -76,7 +140,7 @@ fn named<'a>(kind: Kind, found: impl Iterator<Item = &'a str>) -> Vec<Reference>
     references.collect()
 }
 
-/// Whether any of some WorkloadDeployments names an object. Of one that exceeds a limit, and whose template may not be
+/// Whether any of some WorkloadDeployments names an object, or did before and is not rolled out. Of one that exceeds a limit, and whose template may not be
 /// there, nothing is known but what can be read.
 pub fn is_named<'a>(deployments: impl IntoIterator<Item = &'a Object>, reference: &Reference) -> Observed<bool> {
     let mut is_whole = true;
@@ -85,7 +149,8 @@ pub fn is_named<'a>(deployments: impl IntoIterator<Item = &'a Object>, reference
         let one = one.clone();
         let data = uses(&one).map(|one| (one.kind, one.name));
         let mut found = own_networks(&one).map(|name| (NETWORK, name)).chain(data);
-        if found.any(|(kind, name)| kind == reference.kind && name == reference.name) {
+        let is_named = found.any(|(kind, name)| kind == reference.kind && name == reference.name);
+        if is_named || previous(&one).any(|one| one == *reference) {
             return Observed::Known(true);
         }
         is_whole &= one.excess().is_none();

@@ -1,6 +1,6 @@
 //! What has to be in a cell before the instances of a template can run there (InterpretDependency): the Networks of its
-//! interfaces, and the ConfigMaps and Secrets that its containers, volumes and image pulls name. Each comes once, ordered
-//! by kind and name.
+//! interfaces, and the ConfigMaps and Secrets that its containers, volumes and image pulls name; and what an earlier template named,
+//! until no Instance is of that one any more. Each comes once, ordered by kind and name.
 //!
 //! All are in the object's own namespace: Karmada attaches what an object depends on to that object's namespace. A Network
 //! of another namespace is skipped; the cell reports it on the object. Karmada skips what does not exist on the hub, and
@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 
+use popcell_contract::previous_references;
 use popcell_sdk::names::{is_dns_label, is_dns_subdomain};
 use popcell_sdk::prelude::*;
 
@@ -45,6 +46,7 @@ pub(crate) fn interpret(object: &Object) -> Result<Vec<Dependency>> {
         found.add(CONFIG_MAP, &format!("{volume}/configMap/name"))?;
         found.add(SECRET, &format!("{volume}/secret/secretName"))
     })?;
+    found.previous();
     if found.names.len() > MOST {
         let message = format!(
             "names {} objects that its cell needs, more than {MOST}",
@@ -77,6 +79,23 @@ impl Found<'_> {
             }
             found.add(NETWORK, &format!("{interface}/network/name"))
         })
+    }
+
+    /// What an earlier template named; what no object can be called is left out, since the controller writes it and no user.
+    fn previous(&mut self) {
+        let text = self
+            .object
+            .annotation(previous_references::ANNOTATION)
+            .unwrap_or_default();
+        for (plural, name) in previous_references::parse(text) {
+            let kind = match plural {
+                "networks" if is_dns_label(name) => NETWORK,
+                "configmaps" if is_dns_subdomain(name) => CONFIG_MAP,
+                "secrets" if is_dns_subdomain(name) => SECRET,
+                _ => continue,
+            };
+            self.names.insert((kind, name.to_owned()));
+        }
     }
 
     fn environment(&mut self, container: &str) -> Result<()> {

@@ -12,6 +12,7 @@
 pub mod instance_types;
 pub mod json;
 pub mod names;
+pub mod previous_references;
 pub mod quantity;
 
 mod answer;

@@ -181,6 +181,7 @@ impl<'a> Reconcile<'a> {
         let is_echo = self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec"));
         let edit = self.stamped(existing, !is_echo && changes_template(existing, &spec));
         let edit = self.sized(edit, existing, &spec);
+        let edit = self.keeping(edit, existing, !is_echo && changes_template(existing, &spec));
         let edit = edit.spec_unless_echoed(&spec, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
     }
@@ -263,7 +264,13 @@ impl<'a> Reconcile<'a> {
         } else {
             edit
         };
-        edit.spec(&spec).action()
+        self.keeping(edit, existing, changes_template).spec(&spec).action()
+    }
+
+    /// What the template named before goes on being named with the new one in one write, until that one is rolled out.
+    fn keeping<'o>(&self, edit: Edit<'o>, existing: &Object, changes_template: bool) -> Edit<'o> {
+        let kept = references::to_keep(existing, self.seen.deployment, changes_template);
+        edit.annotation(annotations::PREVIOUS_REFERENCES, kept.as_deref())
     }
 
     /// The size of the instance type goes with the spec that names it in one write.

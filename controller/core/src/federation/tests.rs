@@ -2,6 +2,7 @@ mod cities;
 mod gates;
 mod identity;
 mod limits;
+mod previous;
 mod rejections;
 mod sizes;
 mod status;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::jiff::Timestamp;
-use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA};
+use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA, PREVIOUS_REFERENCES};
 use popcell_api::kind::{self, Kind};
 use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
@@ -305,8 +305,9 @@ fn is_news(change: &Change) -> bool {
         && before.has_spec_text_of(now)
     {
         let is_pending = |one: &Object| one.annotation(EXPECTED_REFERENCED_DATA) == Some(DATA_PENDING);
-        return is_pending(now) && !is_pending(before);
+        let names_less = before.annotation(PREVIOUS_REFERENCES) != now.annotation(PREVIOUS_REFERENCES);
+        return names_less || is_pending(now) && !is_pending(before);
     }
     // What is decoded to look at one goes with the copy.
-    events::both(change).any(|one| !references::data(&Object::clone(one)).is_empty())
+    events::both(change).any(|one| !references::needed_data(&Object::clone(one)).is_empty())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
+use popcell_api::annotations::PREVIOUS_REFERENCES;
 use popcell_api::kind::{self, Kind};
 use popcell_core::identity::{self, Project};
 use popcell_core::object::{Fields, Object};
@@ -124,6 +125,7 @@ fn of_deployment(change: &Change) -> Vec<Key> {
     } = change
         && !events::comes_or_goes(change)
         && before.has_spec_text_of(now)
+        && before.annotation(PREVIOUS_REFERENCES) == now.annotation(PREVIOUS_REFERENCES)
     {
         return Vec::new();
     }
@@ -133,7 +135,7 @@ fn of_deployment(change: &Change) -> Vec<Key> {
 fn named_by(deployment: &Arc<Object>) -> Vec<Key> {
     // What is decoded to look at one goes with this copy.
     let deployment = Object::clone(deployment);
-    let named = references::of(&deployment);
+    let named = references::needed_networks(&deployment);
     named.iter().map(|one| key(deployment.namespace(), one)).collect()
 }
 
