@@ -121,5 +121,3 @@ const MOST_DATA: usize = 100;
 const MOST_RULES: usize = 100;
 /// Path of the instance in the template.
 const INSTANCE: &str = "spec.template.spec";
-/// Parts of the schema that are not implemented yet.
-const NOT_IMPLEMENTED: &str = "not implemented";

@@ -9,7 +9,8 @@ use popcell_api::{
 };
 
 use super::field::Faults;
-use super::{INSTANCE, LONGEST_LIST, MOST_DATA, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST, MOST_DATA, MOST_NETWORKS, MOST_RULES};
+use crate::fields::NO_AMOUNTS;
 use crate::instance_types::Catalogue;
 use crate::observed::Observed;
 
@@ -43,7 +44,7 @@ pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], types: Observ
         faults,
     );
     if !runtime.resources.requests.is_empty() {
-        faults.forbidden(format!("{path}.resources.requests"), NOT_IMPLEMENTED);
+        faults.forbidden(format!("{path}.resources.requests"), NO_AMOUNTS);
     }
     match (&runtime.sandbox, &runtime.virtual_machine) {
         (None, None) => faults.required(path.as_str(), CHOICE),
@@ -82,7 +83,7 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, fa
             faults.required(format!("{path}.image"), "");
         }
         if container.resources.is_some() {
-            faults.forbidden(format!("{path}.resources"), NOT_IMPLEMENTED);
+            faults.forbidden(format!("{path}.resources"), NO_AMOUNTS);
         }
         attachments(&path, &container.volume_attachments, volumes, faults);
         ports(&path, &container.ports, faults);

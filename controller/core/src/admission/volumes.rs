@@ -6,7 +6,8 @@ use popcell_api::{DiskPopulator, DiskSpec, DiskVolumeSource, InstanceSpec, Volum
 use popcell_contract::quantity::{self, GIB};
 
 use super::field::Faults;
-use super::{INSTANCE, LONGEST_LIST, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST};
+use crate::fields::NO_ITEMS;
 
 const SMALLEST: i128 = 10 * GIB;
 const LARGEST: i128 = 100 * GIB;
@@ -99,7 +100,7 @@ fn check_files(path: &str, mode: Option<i32>, items: bool, faults: &mut Faults) 
         faults.invalid(format!("{path}.defaultMode"), mode, rule);
     }
     if items {
-        faults.forbidden(format!("{path}.items"), NOT_IMPLEMENTED);
+        faults.forbidden(format!("{path}.items"), NO_ITEMS);
     }
 }
 

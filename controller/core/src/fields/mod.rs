@@ -28,6 +28,7 @@ use crate::deployment::is_nothing;
 use crate::object::{Fields, Object};
 use crate::plan::cut;
 pub use table::{Actor, Handling};
+pub(crate) use table::{NO_AMOUNTS, NO_ITEMS};
 
 /// Most bytes of one warning. A client may cut longer ones (`AdmissionResponse.warnings`, admission.k8s.io/v1).
 pub const WARNING_BYTES: usize = 256;

@@ -57,7 +57,10 @@ use Handling::{Done, Refused, Warned, Written};
 
 type Row = (&'static str, Handling);
 
-const NOT_IMPLEMENTED: &str = "not implemented";
+/// Why an amount is refused.
+pub(crate) const NO_AMOUNTS: &str = "not implemented: remove it, since the instance type is the size of the Instance";
+/// Why a choice of keys is refused.
+pub(crate) const NO_ITEMS: &str = "not implemented: remove it, and name the keys as the files are to be named";
 const OF_THE_CELL: &str = "the cell sets it on each Instance, whatever it is here: remove it";
 const TO_AUTOSCALER: &str =
     "the HorizontalPodAutoscaler of the cell, which asks for Instances between minReplicas and maxReplicas";
@@ -90,7 +93,7 @@ const TEMPLATE: &[Row] = &[
         "spec.runtime.resources.instanceType",
         Done(Claim, "the size of the claim; the provider gives as much"),
     ),
-    ("spec.runtime.resources.requests", Refused(NOT_IMPLEMENTED)),
+    ("spec.runtime.resources.requests", Refused(NO_AMOUNTS)),
     (
         "spec.runtime.sandbox.containers[].env[].name",
         Done(Provider, "environment of the container"),
@@ -187,7 +190,7 @@ const TEMPLATE: &[Row] = &[
         "spec.runtime.sandbox.containers[].ports[].protocol",
         Done(Provider, "TCP by default"),
     ),
-    ("spec.runtime.sandbox.containers[].resources", Refused(NOT_IMPLEMENTED)),
+    ("spec.runtime.sandbox.containers[].resources", Refused(NO_AMOUNTS)),
     (
         "spec.runtime.sandbox.containers[].volumeAttachments[].mountPath",
         Done(Provider, "where the container sees the volume"),
@@ -221,7 +224,7 @@ const TEMPLATE: &[Row] = &[
         "spec.volumes[].configMap.defaultMode",
         Done(Provider, "permissions of its files"),
     ),
-    ("spec.volumes[].configMap.items", Refused(NOT_IMPLEMENTED)),
+    ("spec.volumes[].configMap.items", Refused(NO_ITEMS)),
     ("spec.volumes[].configMap.name", Done(Data, CONFIG_MAP)),
     (
         "spec.volumes[].configMap.optional",
@@ -267,7 +270,7 @@ const TEMPLATE: &[Row] = &[
         "spec.volumes[].secret.defaultMode",
         Done(Provider, "permissions of its files"),
     ),
-    ("spec.volumes[].secret.items", Refused(NOT_IMPLEMENTED)),
+    ("spec.volumes[].secret.items", Refused(NO_ITEMS)),
     (
         "spec.volumes[].secret.optional",
         Done(Provider, "without it, when it is not there"),
