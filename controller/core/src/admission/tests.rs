@@ -3,6 +3,7 @@ mod bounds;
 mod deployment;
 mod instance;
 mod metadata;
+mod migrating;
 
 use super::*;
 use crate::testing::object;
