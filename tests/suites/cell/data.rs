@@ -1,11 +1,13 @@
 //! ConfigMaps and Secrets of a project in the cells that need them.
 
 use anyhow::{Context, Result, ensure};
+use popcell_api::annotations;
 use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::{awaited, gone, names_in};
 use popcell_suites::tenant::Tenant;
 use popcell_test_support::kind::{CONFIG_MAP, EVENT, INSTANCE, NAMESPACE, SECRET, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Plane, users};
 use serde_json::{Value, json};
 
@@ -100,8 +102,8 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     let before = tenant.instances(&dfw).await?;
     let second = json!({ "data": secret("", SECOND)["data"] });
     tenant.project.merge(SECRET, Some(namespace), "db", &second).await?;
-    let annotations = json!({ popcell_api::annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
-    let restart = json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } });
+    let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+    let restart = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
     tenant
         .project
         .merge(WORKLOAD_DEPLOYMENT, Some(namespace), "web", &restart)
@@ -117,11 +119,8 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     awaited(&dfw, SECRET, &tenant.below, "db", holds(SECOND)).await?;
 
     told_nobody(environment, &tenant, &dfw).await?;
+    named_no_more(&tenant, &dfw, &web).await?;
     tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
-    for name in ["db", "pull"] {
-        gone(&dfw, SECRET, &tenant.below, name).await?;
-        tenant.gone_from_hub(SECRET, name).await?;
-    }
     ensure!(
         names_in(&ord, CONFIG_MAP, &tenant.below)
             .await?
@@ -130,6 +129,39 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
     gone(&ord, CONFIG_MAP, &tenant.below, "settings").await?;
     tenant.gone_from_hub(CONFIG_MAP, "settings").await
+}
+
+/// A template names the Secrets no more. They stay while Instances are of the one before, which may restart, and go with the last.
+async fn named_no_more(tenant: &Tenant, dfw: &Plane, web: &Value) -> Result<()> {
+    let mut container = web["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0].clone();
+    container["envFrom"] = json!([{ "configMapRef": { "name": "settings" } }]);
+    container["volumeAttachments"] = json!(null);
+    let sandbox = json!({ "containers": [container], "imagePullSecrets": null });
+    let template = json!({ "metadata": { "annotations": { START_SECONDS: "8" } },
+        "spec": { "volumes": null, "runtime": { "sandbox": sandbox } } });
+    let patch = json!({ "spec": { "template": template } });
+    let within = Some(tenant.namespace.as_str());
+    tenant.project.merge(WORKLOAD_DEPLOYMENT, within, "web", &patch).await?;
+    let of_web = |wanted: &'static str| {
+        move |one: &kube::api::DynamicObject| {
+            let all = one.metadata.annotations.as_ref();
+            let kept = all.and_then(|all| all.get(annotations::PREVIOUS_REFERENCES));
+            ensure!(kept.map_or("", String::as_str) == wanted, "{kept:?}, not {wanted:?}");
+            Ok(())
+        }
+    };
+    tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, "web", of_web("secrets/db,secrets/pull"))
+        .await?;
+    for name in ["db", "pull"] {
+        dfw.expect(SECRET, Some(&tenant.below), name).await?;
+    }
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web", of_web("")).await?;
+    for name in ["db", "pull"] {
+        gone(dfw, SECRET, &tenant.below, name).await?;
+        tenant.gone_from_hub(SECRET, name).await?;
+    }
+    tenant.shown("web", 1).await.map(|_| ())
 }
 
 /// No value is in a log, an Event, or an object that is no Secret.
