@@ -43,7 +43,7 @@ const BOUND: Duration = Duration::from_secs(5);
 const NO_ACCESS: Duration = Duration::from_mins(1);
 /// How soon at the earliest sources are read again that something waits for.
 const AWAITED: Duration = Duration::from_secs(15);
-/// When the next of many sources are read.
+/// When the next of many sources are read, or those again that were read for an earlier version of a WorkloadDeployment.
 const NEXT: Duration = Duration::from_secs(1);
 /// The most ConfigMaps and Secrets that one hub namespace has copies of.
 pub const MOST: usize = 256;
@@ -113,14 +113,28 @@ pub fn noted(kind: Kind, source: &mut Object, copy: Option<&Object>, limit: usiz
     if is_left { bytes } else { 0 }
 }
 
-/// What WorkloadDeployments of a hub namespace name, each once; of more than [`MOST`] the first. What is no name is not among them: it
+/// What WorkloadDeployments of a hub namespace need, each once; of more than [`MOST`] the first, and what is named now before what was
+/// named by earlier templates. What is no name is not among them: it
 /// would lead elsewhere in the path of a request.
 pub fn needed<'a>(deployments: impl IntoIterator<Item = &'a Object>) -> Vec<Reference> {
-    let mut all: Vec<Reference> = deployments.into_iter().flat_map(data).collect();
+    let (mut now, mut before) = (Vec::new(), Vec::new());
+    for one in deployments {
+        // What is decoded to look at one goes with this copy.
+        let one = one.clone();
+        now.extend(references::data(&one));
+        before.extend(references::previous(&one).filter(|one| references::DATA.contains(&one.kind)));
+    }
+    let mut all = in_order(now);
+    before.retain(|one| !all.contains(one));
+    all.extend(in_order(before));
+    all.truncate(MOST);
+    all
+}
+
+fn in_order(mut all: Vec<Reference>) -> Vec<Reference> {
     all.retain(|one| is_dns_subdomain(&one.name));
     all.sort_by_cached_key(Reference::to_string);
     all.dedup();
-    all.truncate(MOST);
     all
 }
 
@@ -353,7 +367,12 @@ impl<'a> Reconcile<'_, 'a> {
     fn expect(&mut self, deployment: &Object, states: &[(&Reference, State)]) {
         let expected = Expected::of(deployment);
         let is_ours = deployment.marked() && !deployment.deleting();
-        if !is_ours || expected == Expected::Anything || !(self.seen.is_read_for)(deployment) {
+        if !is_ours || expected == Expected::Anything {
+            return;
+        }
+        if !(self.seen.is_read_for)(deployment) {
+            // What changed meanwhile may be its status, or a label of Karmada's, whose event is no reason to read again.
+            self.plan.requeue_within(NEXT);
             return;
         }
         let (mut versions, mut fault, mut is_known) = (Vec::new(), None, true);

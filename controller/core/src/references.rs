@@ -112,15 +112,22 @@ pub(crate) fn to_keep(existing: &Object, deployment: &Object, changes_template: 
     if !changes_template && is_rolled_out(existing) {
         return None;
     }
-    let mut kept: Vec<Reference> = previous(existing).collect();
-    if changes_template {
-        kept.extend(of(existing).into_iter().chain(data(existing)));
+    let stored = || [of(existing), data(existing)].concat();
+    // What is replaced now runs on most Instances, and comes first where not all can be kept.
+    let replaced = if changes_template { stored() } else { Vec::new() };
+    let named = if changes_template {
+        [of(deployment), data(deployment)].concat()
+    } else {
+        stored()
+    };
+    let mut kept: Vec<Reference> = Vec::new();
+    for one in replaced.into_iter().chain(previous(existing)) {
+        if kept.len() < MOST_PREVIOUS && !named.contains(&one) && !kept.contains(&one) {
+            kept.push(one);
+        }
     }
-    let named = [of(deployment), data(deployment)].concat();
-    let kept = kept.iter().filter(|one| !named.contains(one)).map(Reference::to_string);
-    let kept: BTreeSet<String> = kept.collect();
-    let kept: Vec<String> = kept.into_iter().take(MOST_PREVIOUS).collect();
-    (!kept.is_empty()).then(|| kept.join(","))
+    let kept: BTreeSet<String> = kept.iter().map(Reference::to_string).collect();
+    (!kept.is_empty()).then(|| kept.into_iter().collect::<Vec<_>>().join(","))
 }
 
 /// Whether all Instances of its city are of the template that is written.
@@ -448,5 +455,32 @@ mod tests {
             localise(&mut nothing, "default");
             assert_eq!(nothing, before);
         }
+    }
+
+    #[test]
+    fn a_template_that_is_not_written_yet_takes_no_name_from_what_is_kept() {
+        let of = |name: &str, annotations: Value| {
+            object(
+                json!({ "metadata": { "name": "web", "namespace": "default", "generation": 2, "annotations": annotations },
+                "spec": { "template": { "spec": { "networkInterfaces": [{ "network": { "name": name } }] } } } }),
+            )
+        };
+        let existing = of("b", json!({ annotations::PREVIOUS_REFERENCES: "networks/a" }));
+        let again = of("a", json!({}));
+        assert_eq!(to_keep(&existing, &again, false).as_deref(), Some("networks/a"));
+        assert_eq!(to_keep(&existing, &again, true).as_deref(), Some("networks/b"));
+    }
+
+    #[test]
+    fn of_too_many_the_names_of_the_replaced_template_are_kept() {
+        let older: Vec<String> = (0..MOST_PREVIOUS)
+            .map(|index| format!("networks/a{index:03}"))
+            .collect();
+        let mut existing = deployment(json!([{ "network": { "name": "z" } }]));
+        let all = existing.metadata.annotations.get_or_insert_default();
+        all.insert(annotations::PREVIOUS_REFERENCES.to_owned(), older.join(","));
+        let kept = to_keep(&existing, &deployment(json!([])), true).unwrap();
+        assert_eq!(kept.split(',').count(), MOST_PREVIOUS);
+        assert!(kept.ends_with("networks/a254,networks/z"), "{kept}");
     }
 }

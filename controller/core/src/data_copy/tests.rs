@@ -407,6 +407,8 @@ fn what_was_read_before_a_change_of_the_template_is_not_expected_of_it() {
     servers.settle(reconcile);
     assert!(copy(&servers, "secrets/db").is_some());
     assert_eq!(expected(&servers, "web-0"), (Expected::Pending(None), None));
+    // No event may follow.
+    assert_eq!(reconcile(&servers).requeue, Some(NEXT));
 }
 
 #[test]
@@ -434,6 +436,17 @@ fn a_namespace_carries_so_many_and_the_others_are_told() {
     };
     assert!(why.contains("more than 256") && why.contains("Secret s0256"), "{why}");
     assert!(matches!(expected(&servers, "web-1"), (Expected::Hash(_), None)));
+}
+
+#[test]
+fn what_earlier_templates_named_takes_no_place_of_what_is_named_now() {
+    let earlier: Vec<String> = (0..MOST).map(|index| format!("configmaps/c{index:04}")).collect();
+    let mut one = deployment("web-0", &["secrets/db"]);
+    let all = one.metadata.annotations.get_or_insert_default();
+    all.insert(annotations::PREVIOUS_REFERENCES.to_owned(), earlier.join(","));
+    let needed: Vec<String> = needed([&one]).iter().map(ToString::to_string).collect();
+    assert_eq!(needed.len(), MOST);
+    assert_eq!((&*needed[0], &*needed[MOST - 1]), ("secrets/db", "configmaps/c0254"));
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn keep(seen: &Observation<'_>, claim: &Object, backing: BackingObject<'_>) -> P
         BackingObject::Nothing => gone,
         BackingObject::Slot(deployment) => match slot(deployment) {
             // In a single cluster only its Instances say how large their type is.
-            Some(described) if described.why_unsized().is_none() && !fits(seen, claim, described) => gone,
+            Some(described) if seen.single.is_none() && !fits(seen, claim, described) => gone,
             _ => return Plan::default(),
         },
         BackingObject::Instance(instance) => match Described::at(instance, "/spec") {

@@ -15,7 +15,7 @@ use popcell_core::observed::Observed;
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use super::change::Change;
 use super::kind_watch::{KindWatch, Reached, Streams};
@@ -164,12 +164,18 @@ impl InstanceTypeWatch {
                 }
                 Ok(Ok(false)) => {}
                 Ok(Err(error)) => {
-                    debug!(error = chain(&error), "whether InstanceTypes are served is not known");
+                    warn!(
+                        error = chain(&error),
+                        "failed to read instance types: what is new waits for them"
+                    );
                     // As soon as the server answers; the first answer is waited for.
                     sleep(PATIENCE).await;
                     continue;
                 }
-                Err(_) => continue,
+                Err(_) => {
+                    warn!("failed to read instance types: no answer in time; what is new waits for them");
+                    continue;
+                }
             }
             sleep(AGAIN).await;
         }

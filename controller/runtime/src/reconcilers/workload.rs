@@ -59,6 +59,11 @@ impl Reconciler for Workload {
                 kind::WORKLOAD | kind::WORKLOAD_DEPLOYMENT | kind::NETWORK | kind::LOCATION_BINDING,
             ) if events::is_listed(change) => self.keys(context, plane),
             (Plane::Project(_), kind::WORKLOAD) => events::key(plane, change),
+            // Held changes may be carried out, now that sizes are known.
+            (Plane::Discovery, kind::INSTANCE_TYPE) if events::is_listed(change) => {
+                let all = events::projects(context).into_iter();
+                all.flat_map(|project| self.keys(context, &project)).collect()
+            }
             (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => of_deployment(context, plane, change),
             (Plane::Project(_), kind::NETWORK) if events::comes_or_goes(change) => on_network(context, plane, change),
             (Plane::Project(_), kind::LOCATION_BINDING) => in_cities(context, plane, change),

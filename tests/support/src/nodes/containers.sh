@@ -16,7 +16,7 @@ groups() {
   done
 }
 
-for hierarchy in $(hierarchies); do mkdir "$hierarchy/$cgroup"; done
+for hierarchy in $(hierarchies); do mkdir -p "$hierarchy/$cgroup"; done
 # In cgroup v1 a new group may use no processor until it is told which.
 cpusets=/sys/fs/cgroup/cpuset
 if [ -e "$cpusets/cpuset.cpus" ]; then
