@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use popcell_api::kind;
-use popcell_suites::definitions::{define, discovery, hub};
+use popcell_suites::definitions::{catalogue, define, discovery, hub};
 use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_suites::trust::Trust;
@@ -86,6 +86,10 @@ impl Shared for Environment {
         try_join_all([P1, P2, P3, SOLO].map(|name| project(&lab, name))).await?;
         let infra = lab.plane(INFRA).await?;
         discovery(&infra, &[P1, P2]).await?;
+        // Where it is not served, it is looked for each minute.
+        for home in [&infra, &lab.plane(SOLO).await?] {
+            catalogue(home).await?;
+        }
         users::count(&infra, REQUESTS, users::USER, &COUNTED).await?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
         users::count(&lab.hub().await?, REQUESTS, users::HUB_USER, &COUNTED).await?;
@@ -100,7 +104,7 @@ impl Shared for Environment {
         let (certificate, key) = lab.server_certificate("admission", &host).await?;
         controller.serve_webhook(&certificate, &key);
         controller.start_again().await?;
-        let alone = users::at_home(&lab, SOLO, manifests::MANAGER, files.path()).await?;
+        let alone = users::at_home(&lab, SOLO, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let solo = ControllerSpec::management(&alone, &hub_user);
         Ok(Self {
             controller: Mutex::new(controller),
