@@ -371,8 +371,11 @@ impl<'a> Reconcile<'_, 'a> {
             return;
         }
         if !(self.seen.is_read_for)(deployment) {
-            // What changed meanwhile may be its status, or a label of Karmada's, whose event is no reason to read again.
-            self.plan.requeue_within(NEXT);
+            // What changed meanwhile may be its status, or a label of Karmada's, whose event is no reason to read again. What has a
+            // hash waits for nothing.
+            if matches!(expected, Expected::Pending(_)) {
+                self.plan.requeue_within(NEXT);
+            }
             return;
         }
         let (mut versions, mut fault, mut is_known) = (Vec::new(), None, true);
