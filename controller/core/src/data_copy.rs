@@ -84,7 +84,7 @@ pub struct Observation<'a> {
     /// The WorkloadDeployments in it.
     pub deployments: &'a [&'a Object],
     /// Whether a WorkloadDeployment is as it was before the sources were read. Of one that has changed meanwhile nothing is said: the
-    /// sources may have changed before it did, and its event enqueues the namespace again.
+    /// sources may have changed before it did, and where it waits they are read again.
     pub is_read_for: &'a dyn Fn(&Object) -> bool,
     /// Its ConfigMaps and Secrets.
     pub access: Access<'a>,

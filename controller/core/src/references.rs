@@ -147,8 +147,8 @@ fn named<'a>(kind: Kind, found: impl Iterator<Item = &'a str>) -> Vec<Reference>
     references.collect()
 }
 
-/// Whether any of some WorkloadDeployments names an object, or did before and is not rolled out. Of one that exceeds a limit, and whose template may not be
-/// there, nothing is known but what can be read.
+/// Whether any of some WorkloadDeployments names an object, or did before and is not rolled out. Of one that exceeds a limit, and whose
+/// template may not be there, nothing is known but what can be read.
 pub fn is_named<'a>(deployments: impl IntoIterator<Item = &'a Object>, reference: &Reference) -> Observed<bool> {
     let mut is_whole = true;
     for one in deployments {

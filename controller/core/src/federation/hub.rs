@@ -179,9 +179,10 @@ impl<'a> Reconcile<'a> {
         let spec = self.spec();
         let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         let is_echo = self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec"));
-        let edit = self.stamped(existing, !is_echo && changes_template(existing, &spec));
+        let changes_template = !is_echo && changes_template(existing, &spec);
+        let edit = self.stamped(existing, changes_template);
         let edit = self.sized(edit, existing, &spec);
-        let edit = self.keeping(edit, existing, !is_echo && changes_template(existing, &spec));
+        let edit = self.keeping(edit, existing, changes_template);
         let edit = edit.spec_unless_echoed(&spec, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
     }
