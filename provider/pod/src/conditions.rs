@@ -44,8 +44,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of a Pod as it is at a time.
-    pub fn of(pod: &Pod, now: Timestamp) -> Self {
+    /// Of the Pod of an Instance as it is at a time.
+    pub fn of(pod: &Pod, instance: &DynamicObject, now: Timestamp) -> Self {
         let empty = PodStatus::default();
         let status = pod.status.as_ref().unwrap_or(&empty);
         let phase = status.phase.as_deref().unwrap_or("Pending");
@@ -57,7 +57,7 @@ impl Report {
             },
             ("Running", None) => running(status),
             ("Pending", Some((reason, message))) => Self::waiting(reason, message),
-            ("Pending", None) => pending(pod, status, now),
+            ("Pending", None) => pending(pod, status, has_data(instance), now),
             ("Succeeded", _) => Self::down(reasons::STOPPING, ended(status, "has ended")),
             ("Failed", _) => Self::down(reasons::FAILED, ended(status, "has failed")),
             (other, _) => Self::waiting(reasons::UNKNOWN, format!("The Pod is in the phase {other}")),
@@ -199,13 +199,16 @@ fn held_container(container: &ContainerStatus) -> Option<(&'static str, String)>
             let message = format!("Container {name}: {reason}{}", details.unwrap_or_default());
             Some((translated(reason), message))
         }
-        // It is started again, later and later.
+        // It is started again; one that ends too often waits first, as CrashLoopBackOff.
         ContainerState {
             terminated: Some(ended),
             ..
         } => {
-            let message = format!("Container {name} ended with exit code {}", ended.exit_code);
-            Some((reasons::INSTANCE_CRASHING, message))
+            let message = format!(
+                "Container {name} ended with exit code {} and is restarted",
+                ended.exit_code
+            );
+            Some((reasons::PROVISIONING, message))
         }
         _ => None,
     }
@@ -241,13 +244,32 @@ fn running(status: &PodStatus) -> Report {
     }
 }
 
+/// Whether what a template names was in the cell when the Instance started.
+fn has_data(instance: &DynamicObject) -> bool {
+    let hash = instance.data.pointer("/status/referencedDataHash");
+    hash.is_some_and(Value::is_string)
+}
+
+/// Why no node takes a Pod. The scheduler's own words count the nodes and name taints, which may be those of other tenants.
+fn unschedulable(scheduled: &PodCondition) -> String {
+    let words = scheduled.message.as_deref().unwrap_or_default();
+    let resources = ["cpu", "memory", "ephemeral-storage"];
+    let lacking = resources
+        .into_iter()
+        .filter(|one| words.contains(&format!("Insufficient {one}")));
+    match lacking.collect::<Vec<_>>().join(" and ").as_str() {
+        "" => "The Pod waits for a node that takes it".to_owned(),
+        lacking => format!("The Pod waits for a node with enough {lacking}"),
+    }
+}
+
 /// Of a Pod of which no container waits for a cause of its own.
-fn pending(pod: &Pod, status: &PodStatus, now: Timestamp) -> Report {
+fn pending(pod: &Pod, status: &PodStatus, has_data: bool, now: Timestamp) -> Report {
     let provisioning = |message: String| Report::waiting(reasons::PROVISIONING, message);
     match condition(status, "PodScheduled") {
         None => return provisioning("The Pod waits for a node".to_owned()),
         Some(scheduled) if scheduled.status != "True" => {
-            return provisioning(format!("The Pod waits for a node: {}", said(scheduled)));
+            return provisioning(unschedulable(scheduled));
         }
         Some(_) => {}
     }
@@ -274,10 +296,14 @@ fn pending(pod: &Pod, status: &PodStatus, now: Timestamp) -> Report {
         let message = format!("The node has made no network for the Pod within {seconds} s");
         return Report::waiting(reasons::NETWORK_FAILED_TO_CREATE, message);
     }
-    provisioning(format!(
+    let message = format!(
         "The node has made no network, or has not found what the volumes {} name, within {seconds} s",
         others.join(", ")
-    ))
+    );
+    if has_data {
+        return Report::waiting(reasons::NETWORK_FAILED_TO_CREATE, message);
+    }
+    provisioning(message)
 }
 
 fn condition<'a>(status: &'a PodStatus, type_: &str) -> Option<&'a PodCondition> {

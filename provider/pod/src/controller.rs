@@ -3,6 +3,9 @@
 //! It is kube's applier, which is what kube's `Controller` is made of, since that keeps no store of what it owns. Instances and
 //! Pods are stored; a store that is behind does no harm, because every write has a precondition: a creation fails where the Pod
 //! is there, a deletion names the uid, a patch the resourceVersion.
+//!
+//! A watch of a server that was restored from a backup says nothing until the server has overtaken what the watch has seen. So
+//! the provider ends where the server's resourceVersion has gone back, and the process that replaces it lists everything.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,10 +16,11 @@ use std::time::Duration;
 
 use futures::channel::mpsc;
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Volume};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::controller::{Action, Error as ApplierError, ReconcileRequest};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -27,18 +31,42 @@ use popcell_api::{finalizers, kind, labels};
 use popcell_client::chain;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use crate::conditions::Report;
-use crate::lifecycle::{Decision, Step, decide};
+use crate::lifecycle::{self, Decision, Step, decide};
 use crate::pod::{Manifest, Settings};
 
+/// Objects that are listed at a time: each can be as large as a server takes.
+const PAGE: u32 = 50;
 /// Instances that are worked on at a time.
 const AT_A_TIME: u16 = 16;
 /// The longest that one reconcile may take: a server that does not answer holds up no others for longer.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Characters of a reason that are logged.
+const LONGEST_REASON: usize = 500;
 /// The longest that a failed Instance waits.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+
+/// After how long a server that did not say how old it is is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Why the provider ended.
+#[derive(Debug, Error)]
+pub enum Ended {
+    /// They do not by themselves.
+    #[error("a watch ended by itself")]
+    Watch,
+    /// The server was restored from a backup.
+    #[error("the API server has an older state than before: its resourceVersion went from {before} to {now}")]
+    SetBack {
+        /// What it had said.
+        before: u64,
+        /// What it says.
+        now: u64,
+    },
+}
 
 /// Why a reconcile failed; it is repeated, later each time. A server's words may repeat values of a tenant's object, so they are
 /// in its conditions and not in the log.
@@ -106,14 +134,21 @@ pub struct Provider {
     synced: Arc<AtomicBool>,
 }
 
-/// Runs the provider of a cell until one of its watches ends, which they do not by themselves. `started` is given the provider,
-/// to answer probes.
-pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Provider>)) {
+/// Runs the provider of a cell until it has to be replaced. `started` is given the provider, to answer probes.
+pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Provider>)) -> Ended {
     let resource = kind::INSTANCE.resource();
     let instances = Api::<DynamicObject>::all_with(client.clone(), &resource);
+    let seen = Arc::new(Seen::default());
+    let looking = set_back(instances.clone(), Arc::clone(&seen));
     let writer = Writer::<DynamicObject>::new(resource.clone());
     let store = writer.as_reader();
-    let instances = watcher(instances, watcher::Config::default()).modify(|one| one.metadata.managed_fields = None);
+    let (noted, failing) = (Arc::clone(&seen), Arc::clone(&seen));
+    let instances = watcher(instances, watcher::Config::default().page_size(PAGE))
+        .inspect_err(move |_| failing.failed.notify_one())
+        .modify(move |one| {
+            noted.note(&one.metadata);
+            forget_template(one);
+        });
     let synced = Arc::new(AtomicBool::new(false));
     let listed = Arc::clone(&synced);
     // The store has one place for who waits until it is ready, and that is the applier's.
@@ -128,7 +163,7 @@ pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Pr
     let (pods, writer) = reflector::store::<Pod>();
     // A task of its own: while every reconcile of the applier waits, the applier takes no events.
     let (requests, of_pods) = mpsc::unbounded();
-    let watching = tokio::spawn(watch_pods(client.clone(), writer, requests));
+    let watching = tokio::spawn(watch_pods(client.clone(), writer, requests, seen));
 
     let provider = Arc::new(Provider {
         client,
@@ -160,8 +195,48 @@ pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Pr
         .await;
     };
     tokio::select! {
-        () = working => {}
-        _ = watching => {}
+        () = working => Ended::Watch,
+        _ = watching => Ended::Watch,
+        ended = looking => ended,
+    }
+}
+
+/// What the watches have seen of the server.
+#[derive(Default)]
+struct Seen {
+    /// The highest resourceVersion.
+    newest: AtomicU64,
+    /// A watch failed, as all do where the server is restored.
+    failed: Notify,
+}
+
+impl Seen {
+    fn note(&self, object: &ObjectMeta) {
+        self.newest
+            .fetch_max(version(object.resource_version.as_deref()), Ordering::Relaxed);
+    }
+}
+
+/// A server whose resourceVersions are no numbers is never found to be set back.
+fn version(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Waits until the server, after a watch has failed, is older than what has been seen of it.
+async fn set_back(instances: Api<DynamicObject>, seen: Arc<Seen>) -> Ended {
+    let one = ListParams::default().limit(1);
+    loop {
+        seen.failed.notified().await;
+        let (before, now) = loop {
+            let before = seen.newest.load(Ordering::Relaxed);
+            match instances.list_metadata(&one).await {
+                Ok(all) => break (before, version(all.metadata.resource_version.as_deref())),
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        };
+        if now > 0 && now < before {
+            return Ended::SetBack { before, now };
+        }
     }
 }
 
@@ -170,15 +245,20 @@ async fn watch_pods(
     client: Client,
     writer: Writer<Pod>,
     requests: mpsc::UnboundedSender<ReconcileRequest<DynamicObject>>,
+    seen: Arc<Seen>,
 ) {
-    let marked = watcher::Config::default().labels(labels::INSTANCE_UID);
-    let pods = watcher(Api::<Pod>::all(client), marked).modify(forget_containers);
+    let marked = watcher::Config::default().labels(labels::INSTANCE_UID).page_size(PAGE);
+    let pods = watcher(Api::<Pod>::all(client), marked).modify(|pod| {
+        forget_containers(pod);
+        seen.note(&pod.metadata);
+    });
     let mut pods = pin!(reflector(writer, pods).default_backoff().touched_objects());
     while let Some(pod) = pods.next().await {
         let pod = match pod {
             Ok(pod) => pod,
             Err(error) => {
                 warn!("watch of Pods failed: {}", chain(&error));
+                seen.failed.notify_one();
                 continue;
             }
         };
@@ -190,11 +270,37 @@ async fn watch_pods(
     }
 }
 
-/// Containers hold a tenant's variables, and are not read.
+/// Leaves what is decided from while there is a Pod: a template can be large, and there are thousands of Instances. Who makes a
+/// Pod reads the Instance.
+fn forget_template(instance: &mut DynamicObject) {
+    instance.metadata = ObjectMeta {
+        labels: None,
+        annotations: None,
+        owner_references: None,
+        managed_fields: None,
+        ..std::mem::take(&mut instance.metadata)
+    };
+    let mut gates = Value::Null;
+    if let Some(found) = instance.data.pointer_mut(lifecycle::GATES) {
+        gates = found.take();
+    }
+    let status = instance.data.get_mut("status").map(Value::take);
+    instance.data = json!({ "spec": { "controller": { "schedulingGates": gates } }, "status": status });
+}
+
+/// Containers hold a tenant's variables, and are not read; of a volume it is read whether it is a directory of its own.
 fn forget_containers(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
-    if let Some(spec) = &mut pod.spec {
-        spec.containers = Vec::new();
+    let Some(spec) = &mut pod.spec else {
+        return;
+    };
+    spec.containers = Vec::new();
+    for volume in spec.volumes.iter_mut().flatten() {
+        *volume = Volume {
+            name: std::mem::take(&mut volume.name),
+            empty_dir: volume.empty_dir.take(),
+            ..Volume::default()
+        };
     }
 }
 
@@ -266,6 +372,17 @@ impl Provider {
     async fn work(&self, instance: &DynamicObject) -> Result<Action, ReconcileError> {
         let (namespace, name) = key(instance);
         let seen = self.pods.get(&ObjectRef::new(&name).within(&namespace));
+        let whole;
+        let mut instance = instance;
+        if lifecycle::may_make(instance, seen.as_deref()) {
+            let read = self.instances(instance).get_opt(&name).await;
+            // One that is gone has its event on its way.
+            let Some(read) = read.map_err(failed("read the Instance"))? else {
+                return Ok(Action::await_change());
+            };
+            whole = read;
+            instance = &whole;
+        }
         let mut decision = decide(instance, seen.as_deref(), &self.settings, Timestamp::now());
         let pods = Api::<Pod>::namespaced(self.client.clone(), &namespace);
         let live = async || pods.get_opt(&name).await.map_err(failed("read the Pod"));
@@ -327,6 +444,17 @@ impl Provider {
             // The store is behind, or the name is taken.
             Err(kube::Error::Api(status)) if status.is_already_exists() => live().await?,
             Err(error) => {
+                if let kube::Error::Api(status) = &error
+                    && status.code == 403
+                {
+                    // It quotes what the operator's own policies quote.
+                    let why: String = status.message.chars().take(LONGEST_REASON).collect();
+                    warn!(
+                        namespace = instance.namespace(),
+                        name = instance.name_any(),
+                        "the cell forbids the Pod: {why:?}"
+                    );
+                }
                 if let Some(report) = rejected(&error) {
                     self.report(instance, &report).await?;
                 }
@@ -406,13 +534,18 @@ fn rejected(error: &kube::Error) -> Option<Report> {
     let kube::Error::Api(status) = error else {
         return None;
     };
-    let reason = match status.code {
-        400 | 422 => reasons::CONFIGURATION_ERROR,
-        403 => reasons::PROVISIONING,
-        _ => return None,
-    };
-    let message = format!("The cell rejects the Pod: {}", status.message);
-    Some(Report::waiting(reason, message))
+    match status.code {
+        400 | 422 => {
+            let message = format!("The cell rejects the Pod: {}", status.message);
+            Some(Report::waiting(reasons::CONFIGURATION_ERROR, message))
+        }
+        // The server's words name accounts, quotas and policies of the cell.
+        403 => Some(Report::waiting(
+            reasons::PROVISIONING,
+            "The cell does not admit the Pod: ask the operator of this city, whose provider logs why",
+        )),
+        _ => None,
+    }
 }
 
 /// A write whose precondition does not hold is no failure: the event of what was faster brings the next reconcile.
@@ -425,3 +558,6 @@ fn overtaken(error: kube::Error) -> Result<(), kube::Error> {
         other => Err(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

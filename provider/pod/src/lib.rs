@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::info;
 
-use pod::Settings;
+use pod::{PullPolicy, Settings};
 
 /// Runs the Instances of a cell as Pods of the same cluster
 #[derive(Debug, Parser)]
@@ -40,6 +40,10 @@ pub struct Flags {
     /// RuntimeClass of all Pods, such as that of a sandboxed runtime [default: the cell's default runtime]
     #[arg(long, env = "RUNTIME_CLASS", value_name = "NAME")]
     pub runtime_class: Option<String>,
+
+    /// When nodes ask the registry for an image. With IfNotPresent any tenant can run an image that another has pulled
+    #[arg(long, env = "IMAGE_PULL_POLICY", value_name = "POLICY", default_value = "Always")]
+    pub image_pull_policy: PullPolicy,
 
     /// Address of the plain port with /livez, /readyz and /metrics
     #[arg(
@@ -90,6 +94,7 @@ async fn serve(flags: &Flags) -> Result<()> {
     let settings = Settings {
         // An empty variable is as if it were not given: manifests pass on what may be unset.
         runtime_class: flags.runtime_class.clone().filter(|name| !name.is_empty()),
+        image_pull_policy: flags.image_pull_policy,
     };
     let mut interrupted = signal(SignalKind::interrupt()).context("failed to wait for signals")?;
     let mut terminated = signal(SignalKind::terminate()).context("failed to wait for signals")?;
@@ -111,7 +116,7 @@ async fn serve(flags: &Flags) -> Result<()> {
     };
     // A write that is cut off here is decided again by the next process: each has a precondition.
     tokio::select! {
-        () = running => bail!("a watch ended by itself"),
+        ended = running => Err(ended.into()),
         outcome = serving => outcome,
         _ = interrupted.recv() => Ok(()),
         _ = terminated.recv() => Ok(()),
@@ -142,5 +147,6 @@ mod tests {
         let flags = Flags::try_parse_from(["popcell-provider-pod"]).unwrap();
         assert_eq!(flags.health_probe_bind_address.port(), 8081);
         assert_eq!((flags.kubeconfig, flags.runtime_class), (None, None));
+        assert_eq!(flags.image_pull_policy, PullPolicy::Always);
     }
 }

@@ -27,6 +27,9 @@ const STEADY: Duration = Duration::from_mins(10);
 /// No event tells that a Pod of another owner is gone, so it is looked for after this time.
 const FOREIGN: Duration = Duration::from_secs(30);
 
+/// Where an Instance names its gates.
+pub const GATES: &str = "/spec/controller/schedulingGates";
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -73,6 +76,12 @@ impl Decision {
     }
 }
 
+/// Whether a Pod may have to be made, which is what the template is read for.
+pub fn may_make(instance: &DynamicObject, pod: Option<&Pod>) -> bool {
+    let is_needed = pod.is_none_or(conditions::has_ended);
+    is_needed && instance.metadata.deletion_timestamp.is_none() && !is_gated(instance)
+}
+
 /// What is to be done for an Instance; `pod` is the Pod of its name, as last seen.
 pub fn decide(instance: &DynamicObject, pod: Option<&Pod>, settings: &Settings, now: Timestamp) -> Decision {
     let is_held = instance.finalizers().iter().any(|one| one == finalizers::POD_PROVIDER);
@@ -103,7 +112,7 @@ pub fn decide(instance: &DynamicObject, pod: Option<&Pod>, settings: &Settings, 
     if pod.metadata.deletion_timestamp.is_some() {
         return Decision::reporting(Step::None, Report::stopping());
     }
-    let report = Report::of(pod, now);
+    let report = Report::of(pod, instance, now);
     if conditions::has_ended(pod) {
         return replace(instance, pod, report, settings, now);
     }
@@ -162,7 +171,7 @@ fn replace(instance: &DynamicObject, pod: &Pod, report: Report, settings: &Setti
 
 /// Whether anything must happen before the Instance may start. What cannot be read is a gate: the schema has none such.
 fn is_gated(instance: &DynamicObject) -> bool {
-    match instance.data.pointer("/spec/controller/schedulingGates") {
+    match instance.data.pointer(GATES) {
         None | Some(Value::Null) => false,
         Some(Value::Array(gates)) => !gates.is_empty(),
         Some(_) => true,

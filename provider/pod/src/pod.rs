@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use k8s_openapi::api::core::v1::{
     Capabilities, Container as PodContainer, ContainerPort, EmptyDirVolumeSource, LocalObjectReference, Pod,
     PodSecurityContext, PodSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume as PodVolume,
@@ -43,6 +44,20 @@ const CARRIED: [&str; 7] = [
 pub struct Settings {
     /// `runtimeClassName` of each Pod, such as that of a sandboxed runtime; `None`: the cell's default.
     pub runtime_class: Option<String>,
+    /// `imagePullPolicy` of each container.
+    pub image_pull_policy: PullPolicy,
+}
+
+/// When a node asks the registry for an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PullPolicy {
+    /// Each time, so that nobody runs an image of another tenant without the right to pull it.
+    #[default]
+    #[value(name = "Always")]
+    Always,
+    /// Where the node does not have it.
+    #[value(name = "IfNotPresent")]
+    IfNotPresent,
 }
 
 /// Why an Instance cannot be a Pod. Each names the place and the fix.
@@ -218,7 +233,7 @@ fn pod_spec(
     let sizes = sizes(described, &sandbox.containers)?;
     let containers = sandbox.containers.iter().zip(sizes);
     let containers: Result<Vec<PodContainer>, Refusal> = containers
-        .map(|(container, size)| pod_container(container, size))
+        .map(|(container, size)| pod_container(container, size, settings))
         .collect();
     let volumes: Result<Vec<PodVolume>, Refusal> = spec.volumes.iter().map(pod_volume).collect();
     let secrets = sandbox.image_pull_secrets.iter();
@@ -244,7 +259,15 @@ fn pod_spec(
     })
 }
 
-fn pod_container(container: &Container, size: ResourceRequirements) -> Result<PodContainer, Refusal> {
+fn pod_container(
+    container: &Container,
+    size: ResourceRequirements,
+    settings: &Settings,
+) -> Result<PodContainer, Refusal> {
+    let pull = match settings.image_pull_policy {
+        PullPolicy::Always => "Always",
+        PullPolicy::IfNotPresent => "IfNotPresent",
+    };
     let ports = container.ports.iter().map(|port| ContainerPort {
         container_port: port.port,
         name: Some(port.name.clone()),
@@ -273,6 +296,7 @@ fn pod_container(container: &Container, size: ResourceRequirements) -> Result<Po
     Ok(PodContainer {
         name: container.name.clone(),
         image: Some(container.image.clone()),
+        image_pull_policy: Some(pull.to_owned()),
         env: Some(container.env.clone()),
         env_from: Some(container.env_from.clone()),
         ports: Some(ports.collect()),

@@ -56,3 +56,11 @@ pub(crate) fn condition(type_: &str, status: &str, reason: &str, message: &str) 
     json!({ "type": type_, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": at(0).to_string() })
 }
+
+/// Whether a text names nothing that stands between a project and its cities: tenants do not know that it is there.
+pub(crate) fn is_neutral(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["karmada", "cluster", "hub", "federat", "serviceaccount"]
+        .iter()
+        .all(|unknown| !text.contains(unknown))
+}

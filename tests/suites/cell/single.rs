@@ -1,15 +1,20 @@
 //! Project and cell on one API server, without a hub: the WorkloadDeployment of the project is that of the cell.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::definitions::define;
 use popcell_suites::environment::SOON;
-use popcell_suites::read::{at, says, uid};
+use popcell_suites::read::{at, expect_at, says, uid};
 use popcell_suites::steps::{awaited, gone, warned};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
-use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, always, eventually, objects, users};
+use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Quota};
+use popcell_test_support::{
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Nodes, PodProvider, PodProviderSpec, always, eventually,
+    objects, users,
+};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, WATCHED};
@@ -30,7 +35,9 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     one.apply(&objects::namespace(namespace)).await?;
     let network = objects::network(namespace, "default");
     eventually("the network can be made", SOON, async || one.apply(&network).await).await?;
-    let provider = Provider::start(one.client(), Pace::INSTANT);
+    let nodes = Nodes::start(&one, Duration::ZERO).await?;
+    let account = users::of_provider(&lab, ONE, files.path()).await?;
+    let mut provider = PodProvider::start(PodProviderSpec::of(&account)).await?;
     let networks = Networks::start(one.client());
     let quota = Quota::by_grants(one.client());
     let budget = Budget {
@@ -42,7 +49,8 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     users::cells_in_project(&one, &["single"]).await?;
     let gateway = Gateway::of_planes(&lab, ONE, &[ONE]).await?;
     let milo = gateway.kubeconfig(files.path(), Some(&users::cell("single")))?;
-    let mut controller = Controller::start(ControllerSpec::single_cluster(&home, ONE, &milo)).await?;
+    let spec = ControllerSpec::single_cluster(&home, ONE, &milo);
+    let mut controller = Controller::start(spec.clone()).await?;
     let tenant = Tenant {
         project: lab.plane(ONE).await?,
         // There is none: project, hub and cell are one.
@@ -58,10 +66,15 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     let mission = mission
         .await
         .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
-    let (log, stopped) = (controller.log(), controller.stop());
     mission?;
-    drop((provider, networks, gateway));
-    ensure!(stopped?.success());
+    controller.end()?;
+    let mut without = Controller::start(spec.flag("--enable-management-controllers=false")).await?;
+    let ran = cell_only(&tenant).await;
+    ran.with_context(|| format!("the controller wrote:\n{}", without.last_words()))?;
+    without.end()?;
+    let log = controller.log() + &without.log();
+    provider.end()?;
+    drop((nodes, networks, gateway));
     ensure!(quota.audit().most.instances == 2, "{:?}", quota.audit());
     let refusal = log.lines().find(|line| line.contains(" cannot "));
     ensure!(refusal.is_none(), "a right is missing: {refusal:?}");
@@ -80,7 +93,7 @@ async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {
     ensure!(names == NAMES, "{names:?}");
     let counts = |object: &DynamicObject| {
         for count in ["replicas", "readyReplicas", "updatedReplicas", "desiredReplicas"] {
-            popcell_suites::read::expect_at(object, &format!("/status/{count}"), &json!(2))?;
+            expect_at(object, &format!("/status/{count}"), &json!(2))?;
         }
         says(object, "Available", "True", "StableInstanceFound")
     };
@@ -97,6 +110,26 @@ async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {
         gone(one, INSTANCE, &tenant.namespace, name).await?;
         gone(one, RESOURCE_CLAIM, &tenant.namespace, &format!("instance-{name}")).await?;
     }
+    Ok(())
+}
+
+/// Without the management controllers a WorkloadDeployment runs as before, with quota of the same project; nothing is made of a
+/// Workload.
+async fn cell_only(tenant: &Tenant) -> Result<()> {
+    const NAME: &str = "own-us-dfw";
+    let (one, namespace) = (&tenant.project, tenant.namespace.as_str());
+    tenant.deploy("idle", &["DFW"], 1, |_| {}).await?;
+    one.apply(&tenant.direct(NAME, "DFW", 1)).await?;
+    let runs = |count| move |object: &DynamicObject| expect_at(object, "/status/readyReplicas", &json!(count));
+    awaited(one, WORKLOAD_DEPLOYMENT, namespace, NAME, runs(1)).await?;
+    one.apply(&tenant.direct(NAME, "DFW", 2)).await?;
+    awaited(one, WORKLOAD_DEPLOYMENT, namespace, NAME, runs(2)).await?;
+    tenant.claims_are(&["own-us-dfw-0", "own-us-dfw-1"]).await?;
+    one.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    gone(one, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+    tenant.claims_are(&[]).await?;
+    let made = one.get(WORKLOAD_DEPLOYMENT, Some(namespace), "idle-us-dfw").await?;
+    ensure!(made.is_none(), "{made:?}");
     Ok(())
 }
 

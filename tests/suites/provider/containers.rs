@@ -26,7 +26,7 @@ pub(crate) async fn answer(environment: &Environment, namespace: &str) -> Result
     let nodes = Nodes::of_containers(&cell, 1).await?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let account = users::of_provider(&environment.lab, MACHINE, files.path()).await?;
-    let mut provider = PodProvider::start(PodProviderSpec::of(&account)).await?;
+    let mut provider = PodProvider::start(PodProviderSpec::of(&account).without_registry()).await?;
     let site = Site::on(cell, namespace).await?;
     let seen = seen(&site).await;
     let words = || {

@@ -76,6 +76,7 @@ pub(crate) async fn reasons(environment: &Environment, namespace: &str) -> Resul
         ("missing", images::MISSING, "ImageUnavailable"),
         ("crashing", images::CRASHING, "InstanceCrashing"),
         ("misconfigured", images::MISCONFIGURED, "ConfigurationError"),
+        ("networkless", images::NETWORKLESS, "NetworkFailedToCreate"),
     ] {
         site.make(name, &[], |one| {
             one["spec"]["runtime"]["sandbox"]["containers"][0]["image"] = json!(image);

@@ -1,5 +1,5 @@
-//! The environment of this suite: Karmada with one member, a project behind the gateway, the controllers of both, and
-//! stand-ins. The hub, milo, the project and the cell have an etcd of their own each.
+//! The environment of this suite: Karmada with one member that has the provider of Pods, a project behind the gateway, the
+//! controllers of both, and stand-ins. The hub, milo, the project and the cell have an etcd of their own each.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use popcell_suites::definitions;
 use popcell_suites::environment::{DFW, SOON, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP};
-use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, Networks, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, manifests,
-    users,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Nodes, Plane, PodProvider, PodProviderSpec, Webhook,
+    WebhookSpec, eventually, manifests, users,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -36,8 +36,9 @@ pub(crate) struct Environment {
     pub(crate) lab: Lab,
     pub(crate) management: Controller,
     pub(crate) cell: Controller,
-    /// Those of the cell, and of the project.
-    stand_ins: Mutex<((Provider, Networks), Quota)>,
+    provider: Mutex<PodProvider>,
+    /// What the cell has that keeps what it has seen, and the quota of the project.
+    others: Mutex<((Nodes, Networks), Quota)>,
     // Held: they end with their values.
     _gateway: Gateway,
     _webhook: Webhook,
@@ -63,9 +64,11 @@ impl Shared for Environment {
         definitions::hub(&lab.hub().await?).await?;
         definitions::project(&project, &[DFW], CITY).await?;
         definitions::cell(&cell, "DFW").await?;
-        let stand_ins = Mutex::new((in_cell(&cell), in_project(&project)));
+        let others = Mutex::new((in_cell(&cell).await?, in_project(&project)));
 
         let files = tempfile::tempdir().context("failed to make a directory")?;
+        let account = users::of_provider(&lab, DFW, files.path()).await?;
+        let provider = Mutex::new(PodProvider::start(PodProviderSpec::of(&account)).await?);
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1]).await?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
         users::cells_on_hub(&lab.hub().await?, &[DFW]).await?;
@@ -82,7 +85,8 @@ impl Shared for Environment {
         Ok(Self {
             management,
             cell,
-            stand_ins,
+            provider,
+            others,
             _gateway: gateway,
             _webhook: webhook,
             _files: files,
@@ -93,23 +97,23 @@ impl Shared for Environment {
     async fn last_words(&self) -> String {
         let words = [("the management plane", &self.management), ("the cell", &self.cell)]
             .map(|(who, controller)| format!("{who} wrote:\n{}", controller.last_words()));
-        words.join("\n\n")
+        let provider = self.provider.lock().await.last_words();
+        format!("{}\n\nthe provider wrote:\n{provider}", words.join("\n\n"))
     }
 
     async fn end(mut self) -> Result<()> {
         for controller in [&mut self.cell, &mut self.management] {
             controller.end()?;
         }
+        self.provider.into_inner().end()?;
         self.lab.expect_alive().await?;
         self.lab.end().await
     }
 }
 
-fn in_cell(cell: &Plane) -> (Provider, Networks) {
-    (
-        Provider::start(cell.client(), Pace::INSTANT),
-        Networks::start(cell.client()),
-    )
+async fn in_cell(cell: &Plane) -> Result<(Nodes, Networks)> {
+    let nodes = Nodes::start(cell, Duration::ZERO).await?;
+    Ok((nodes, Networks::start(cell.client())))
 }
 
 fn in_project(project: &Plane) -> Quota {
@@ -121,13 +125,29 @@ impl Environment {
     pub(crate) async fn restore(&self, plane: &str, snapshot: &Path) -> Result<()> {
         self.lab.restore(plane, snapshot).await?;
         let restored = self.lab.plane(plane).await?;
-        let mut stand_ins = self.stand_ins.lock().await;
+        let mut others = self.others.lock().await;
         match plane {
-            DFW => stand_ins.0 = in_cell(&restored),
-            P1 => stand_ins.1 = in_project(&restored),
+            DFW => {
+                others.0 = in_cell(&restored).await?;
+                self.provider_is_replaced().await?;
+            }
+            P1 => others.1 = in_project(&restored),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Waits until the provider has ended because its server went back, and starts it again as a kubelet does.
+    async fn provider_is_replaced(&self) -> Result<()> {
+        let mut provider = self.provider.lock().await;
+        let ended = eventually("the provider notices that its server went back", SOON, async || {
+            provider.ended()?.context("it runs")
+        });
+        let status = ended.await?;
+        ensure!(status.code() == Some(4), "it ended with {status}");
+        let words = provider.last_words();
+        ensure!(words.contains("older state than before"), "{words}");
+        provider.start_again().await
     }
 
     /// Waits until these controllers, and no others, say that a plane went back.

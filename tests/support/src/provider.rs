@@ -15,6 +15,7 @@ const PORT: u16 = 8081;
 #[derive(Clone, Debug)]
 pub struct PodProviderSpec {
     kubeconfig: PathBuf,
+    flags: Vec<String>,
 }
 
 impl PodProviderSpec {
@@ -23,7 +24,15 @@ impl PodProviderSpec {
     pub fn of(kubeconfig: &Path) -> Self {
         Self {
             kubeconfig: kubeconfig.to_owned(),
+            flags: Vec::new(),
         }
+    }
+
+    /// Runs images that the nodes have, where no registry is.
+    #[must_use]
+    pub fn without_registry(mut self) -> Self {
+        self.flags.push("--image-pull-policy=IfNotPresent".to_owned());
+        self
     }
 }
 
@@ -45,10 +54,11 @@ impl Program for PodProviderSpec {
     }
 
     fn command(&self, place: &Place) -> Result<(PathBuf, Vec<String>)> {
-        let arguments = vec![
+        let mut arguments = vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),
             format!("--health-probe-bind-address={}:{}", place.address, place.health_port),
         ];
+        arguments.extend_from_slice(&self.flags);
         Ok((artifacts::programs(Profile::Dev)?.provider, arguments))
     }
 }

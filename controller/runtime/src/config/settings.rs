@@ -122,12 +122,12 @@ pub struct Milo {
 pub struct Quota {
     /// Credentials of milo's server, below which those of projects are ([`Addressing::Path`]).
     pub credentials: Credentials,
-    /// The project of every namespace, in single-cluster mode only; elsewhere the labels of each namespace name its
+    /// The project of every namespace, on a server without a hub only; elsewhere the labels of each namespace name its
     /// project.
     ///
-    /// Single-cluster mode: both groups of controllers on one server in mode `single`. There no federator labels
-    /// namespaces, and the name of a namespace is no project id. With quota the setting is therefore required: without it
-    /// no claim could be made, and every gated Instance would wait without end.
+    /// In single-cluster mode, both groups of controllers on one server, no federator labels namespaces, and the name of a
+    /// namespace is no project id. With quota the setting is therefore required: without it no claim could be made, and every
+    /// gated Instance would wait without end.
     pub project: Option<String>,
 }
 

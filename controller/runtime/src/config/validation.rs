@@ -71,10 +71,10 @@ fn combinations(flags: &Flags, discovery: &DiscoveryConfig) -> Result<(), Config
             PROJECT,
             "set it to the id of the project whose quota this cluster uses, or leave quota out",
         ),
-        (_, Some(_)) if !single_cluster => refused(
+        (_, Some(_)) if !cell || hub => refused(
             PROJECT,
             "needs",
-            "--enable-management-controllers with --enable-cell-controllers",
+            "--enable-cell-controllers without --federation-kubeconfig",
             "remove it: elsewhere the labels of each namespace name its project",
         ),
         _ => Ok(()),

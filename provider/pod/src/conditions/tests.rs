@@ -16,7 +16,7 @@ fn said(report: &Report) -> [&str; 5] {
 }
 
 fn of(status: &Value) -> Report {
-    Report::of(&pod(&instance(|_| {}), status), at(0))
+    Report::of(&pod(&instance(|_| {}), status), &instance(|_| {}), at(0))
 }
 
 fn waiting(reason: &str) -> Value {
@@ -40,13 +40,14 @@ fn phases_are_conditions_as_the_contract_says() {
             ],
         ),
         (
-            json!({ "phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/1 nodes")] }),
+            json!({ "phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable",
+                "0/3 nodes are available: 1 node(s) had untolerated taint {tenant: other}, 2 Insufficient cpu, 1 Insufficient memory.")] }),
             [
                 "Unknown",
                 "ProgrammingInProgress",
                 "Unknown",
                 "Provisioning",
-                "The Pod waits for a node: Unschedulable: 0/1 nodes",
+                "The Pod waits for a node with enough cpu and memory",
             ],
         ),
         (
@@ -114,12 +115,16 @@ fn what_a_container_waits_for_is_translated_to_the_letter() {
     }
     let other = of(&json!({ "phase": "Running", "containerStatuses": [waiting("ContainerCreating")] }));
     assert_eq!(said(&other)[3], "Provisioning");
-    // A program that ended and is to be started again runs as little as one that waits for that.
-    let ended = container(&json!({ "terminated": { "exitCode": 1 } }));
+    // One that ends now and then does not crash again and again.
+    let ended = container(&json!({ "terminated": { "exitCode": 0 } }));
     let ended = of(&json!({ "phase": "Running", "containerStatuses": [ended] }));
     assert_eq!(
         said(&ended)[2..],
-        ["Unknown", "InstanceCrashing", "Container web ended with exit code 1"]
+        [
+            "Unknown",
+            "Provisioning",
+            "Container web ended with exit code 0 and is restarted"
+        ]
     );
     // The cause that needs action counts, wherever it stands.
     let two = json!({ "phase": "Pending", "containerStatuses": [waiting("PodInitializing"), waiting("ErrImagePull")] });
@@ -131,12 +136,12 @@ fn a_pod_without_a_network_for_a_minute_is_a_fault_of_the_site() {
     let status = json!({ "phase": "Pending", "containerStatuses": [waiting("ContainerCreating")], "conditions": [
         condition("PodScheduled", "True", "", ""), condition("PodReadyToStartContainers", "False", "", "")] });
     let plain = pod(&instance(|_| {}), &status);
-    let early = Report::of(&plain, at(20));
+    let early = Report::of(&plain, &instance(|_| {}), at(20));
     assert_eq!(
         (said(&early)[3], early.requeue),
         ("Provisioning", Some(Duration::from_secs(40)))
     );
-    let late = Report::of(&plain, at(60));
+    let late = Report::of(&plain, &instance(|_| {}), at(60));
     assert_eq!(
         (said(&late)[2], said(&late)[3], late.requeue),
         ("Unknown", "NetworkFailedToCreate", None)
@@ -144,8 +149,18 @@ fn a_pod_without_a_network_for_a_minute_is_a_fault_of_the_site() {
     // What it mounts may be missing too: that is the user's.
     let mounting =
         instance(|one| one["spec"]["volumes"] = json!([{ "name": "content", "configMap": { "name": "web" } }]));
-    let late = Report::of(&pod(&mounting, &status), at(60));
+    let mounts = pod(&mounting, &status);
+    let late = Report::of(&mounts, &mounting, at(60));
     assert_eq!(said(&late)[3], "Provisioning");
+    assert!(said(&late)[4].contains("volumes content"), "{late:?}");
+    let mut with_data = mounting;
+    with_data.data["status"]["referencedDataHash"] = json!("h");
+    let late = Report::of(&mounts, &with_data, at(60));
+    assert_eq!(
+        said(&late)[3],
+        "NetworkFailedToCreate",
+        "the data was there before it started"
+    );
     assert!(said(&late)[4].contains("volumes content"), "{late:?}");
 }
 
@@ -159,6 +174,7 @@ fn only_what_is_the_providers_own_is_written_and_only_where_it_differs() {
     });
     let up = Report::of(
         &pod(&object, &json!({ "phase": "Running", "podIP": "10.0.0.7" })),
+        &object,
         at(5),
     );
     let patch = up.patch(&object, at(5)).unwrap();
@@ -182,7 +198,7 @@ fn only_what_is_the_providers_own_is_written_and_only_where_it_differs() {
     // While it ends, what it was stays; one that is made again has neither address nor another hash.
     let ending = Report::stopping().patch(&object, at(99)).unwrap();
     assert_eq!(ending["status"].as_object().unwrap().len(), 1);
-    let again = Report::of(&pod(&object, &json!({ "phase": "Pending" })), at(99));
+    let again = Report::of(&pod(&object, &json!({ "phase": "Pending" })), &object, at(99));
     let again = again.patch(&object, at(99)).unwrap();
     assert_eq!(again["status"]["networkInterfaces"], Value::Null);
     assert!(again["status"].get("controller").is_none(), "{again}");
@@ -193,6 +209,6 @@ fn only_what_is_the_providers_own_is_written_and_only_where_it_differs() {
 fn the_hash_is_that_of_what_runs() {
     let made = pod(&instance(|_| {}), &json!({ "phase": "Running" }));
     let changed = instance(|one| one["spec"]["controller"]["templateHash"] = json!("h2"));
-    let patch = Report::of(&made, at(0)).patch(&changed, at(0)).unwrap();
+    let patch = Report::of(&made, &changed, at(0)).patch(&changed, at(0)).unwrap();
     assert_eq!(patch["status"]["controller"]["observedTemplateHash"], "h1");
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::instance;
+use crate::testing::{instance, is_neutral};
 
 fn made(change: impl FnOnce(&mut Value)) -> Result<Value, Refusal> {
     let manifest = manifest(&instance(change), &Settings::default(), 0)?;
@@ -67,6 +67,7 @@ fn an_instance_is_one_pod_that_takes_nothing_else_of_a_tenant() {
             "containers": [{
                 "name": "web",
                 "image": "registry.example.com/web:1",
+                "imagePullPolicy": "Always",
                 "env": [
                     { "name": "A", "value": "a" },
                     { "name": "B", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "b" } } },
@@ -101,13 +102,69 @@ fn what_names_no_data_as_a_pod_does_is_refused() {
 }
 
 #[test]
-fn the_operator_chooses_the_runtime_class() {
+fn the_operator_chooses_the_runtime_class_and_when_images_are_pulled() {
     let settings = Settings {
         runtime_class: Some("gvisor".to_owned()),
+        image_pull_policy: PullPolicy::IfNotPresent,
     };
     let pod = manifest(&instance(|_| {}), &settings, 3).unwrap().pod;
     assert_eq!(replacements(&pod), 3);
-    assert_eq!(pod.spec.unwrap().runtime_class_name.as_deref(), Some("gvisor"));
+    let spec = pod.spec.unwrap();
+    assert_eq!(spec.runtime_class_name.as_deref(), Some("gvisor"));
+    assert_eq!(spec.containers[0].image_pull_policy.as_deref(), Some("IfNotPresent"));
+}
+
+/// The Workloads of docs/migrating.md.
+#[test]
+fn each_public_deployment_that_is_accepted_as_a_workload_can_be_a_pod() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../controller/core/tests/manifests");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let examples: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .collect();
+    assert_eq!(examples.len(), 10);
+    for path in examples {
+        let example: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let template = &example["accepted"]["spec"]["template"]["spec"];
+        let pod = made(|one| {
+            let controller = one["spec"]["controller"].take();
+            one["spec"] = template.clone();
+            one["spec"]["controller"] = controller;
+        });
+        let pod = pod.unwrap_or_else(|refusal| panic!("{}: {refusal}", path.display()));
+        let containers = template["runtime"]["sandbox"]["containers"].as_array().unwrap();
+        assert_eq!(pod["spec"]["containers"].as_array().unwrap().len(), containers.len());
+    }
+}
+
+#[test]
+fn no_refusal_names_what_a_tenant_does_not_know() {
+    let named = |text: &str| text.to_owned();
+    for refusal in [
+        Refusal::Unreadable(named("x")),
+        Refusal::VirtualMachine,
+        Refusal::NoSandbox,
+        Refusal::Interfaces(2),
+        Refusal::NoSize,
+        Refusal::UnknownSize,
+        Refusal::UnknownType(named("x")),
+        Refusal::NoShare {
+            container: named("x"),
+            resource: "cpu",
+        },
+        Refusal::Resource {
+            place: named("x"),
+            resource: named("x"),
+        },
+        Refusal::Disk(named("x")),
+        Refusal::NoSource(named("x")),
+        Refusal::Device {
+            container: named("x"),
+            volume: named("x"),
+        },
+    ] {
+        assert!(is_neutral(&refusal.to_string()), "{refusal}");
+    }
 }
 
 /// Limits and requests of containers with these resources, of an Instance of 1000m and 2048Mi.

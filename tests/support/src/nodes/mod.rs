@@ -28,6 +28,8 @@ pub mod images {
     pub const CRASHING: &str = "lab.test/crashing:1";
     /// Its container cannot be made as it is described.
     pub const MISCONFIGURED: &str = "lab.test/misconfigured:1";
+    /// Its node makes no network for it.
+    pub const NETWORKLESS: &str = "lab.test/networkless:1";
 }
 
 const PORT: u16 = 10_247;

@@ -127,9 +127,14 @@ fn refused_combinations_name_both_settings() {
             ["discovery.quotaKubeconfigPath", "discovery.projectID"],
         ),
         (
-            "cell",
+            "cell hub",
             "discovery: {clusterName: a, quotaKubeconfigPath: /q, projectID: p}",
-            ["discovery.projectID", "--enable-management-controllers"],
+            ["discovery.projectID", "--federation-kubeconfig"],
+        ),
+        (
+            "management",
+            "discovery: {projectID: p}",
+            ["discovery.projectID", "--enable-cell-controllers"],
         ),
         (
             "--federation-context=x",
@@ -169,6 +174,11 @@ fn combinations_of_controllers_hub_and_quota_that_may_run_together() {
             "management cell",
             "discovery: {clusterName: a, quotaKubeconfigPath: /q, projectID: p}",
             [true, true, false, true],
+        ),
+        (
+            "management=false cell",
+            "discovery: {clusterName: a, quotaKubeconfigPath: /q, projectID: p}",
+            [false, true, false, true],
         ),
     ] {
         let line = line.replace("management=false", "--enable-management-controllers=false");
