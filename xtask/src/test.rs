@@ -18,10 +18,10 @@ const TESTS: &str = "cargo test -p <package>";
 /// Arguments of `test`.
 #[derive(Args, Default)]
 pub(crate) struct Test {
-    /// Leave out what needs servers: formatting, licences, lints, words and links of the docs, and all tests but the suites
+    /// Run only what needs no servers: formatting, licences, lints, words and links of the docs, and all tests but the suites
     #[arg(long)]
     quick: bool,
-    /// Labs that run at a time, one for each suite; as many as the machine has room for, at most three, unless told
+    /// Labs that run at a time, one for each suite [default: as many as the machine has room for, at most three]
     #[arg(long, conflicts_with = "quick", value_parser = clap::value_parser!(u8).range(1..=8))]
     labs: Option<u8>,
 }

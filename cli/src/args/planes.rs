@@ -168,7 +168,7 @@ pub struct Orphans {
     /// Say what --delete would do, and do nothing
     #[arg(long, requires = "delete")]
     pub dry_run: bool,
-    /// How long --delete goes on while what is deleted first is not gone yet, as in 30s or 5m
+    /// How long --delete retries while objects that must be deleted first still exist, as in 30s or 5m
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub wait: Duration,
     /// How long a project must have been known to be gone before its objects are deleted, as in 60m; at least 1m
@@ -250,7 +250,7 @@ pub struct Reinterpret {
     /// How many at most in a time, as in 10/s or 100/m
     #[arg(long, value_name = "RATE", default_value = "10/s", value_parser = pace)]
     pub rate: Pace,
-    /// Leave out what was done at this time (RFC 3339) or later
+    /// Skip objects that were re-interpreted at this time (RFC 3339) or later
     #[arg(long, value_name = "TIME")]
     pub since: Option<Timestamp>,
     /// List what would be done, and do nothing

@@ -164,7 +164,7 @@ fn not_recorded(args: &Remove, code: u16, message: &str) -> Failure {
         401 | 403 => "the user needs get, create and patch of ConfigMaps there, and get, list and delete of Clusters",
         404 => "create the namespace, or name the program's with --namespace",
         409 => "another client keeps modifying it: retry",
-        _ => "look at what the hub says",
+        _ => "see the log of the hub's API server",
     };
     let place = place(args);
     Failure::Environment(format!(
@@ -199,11 +199,11 @@ async fn delete(hub: &Server, mut cluster: Object) -> Result<(), Failure> {
     Err(failed("another client keeps modifying it"))
 }
 
-/// What others do now, for people.
+/// What the management plane and Karmada do next, for people.
 fn follows(args: &Remove, course: &Course) -> String {
     let name = &args.name;
     let mut text = format!(
-        "what follows: the management plane deletes the claims of cell {name} in every project, then its copies on the hub."
+        "next: the management plane deletes the claims of cell {name} in every project, then its copies on the hub."
     );
     if matches!(course.cluster, Fate::Delete | Fate::Leaving) {
         text.push_str(

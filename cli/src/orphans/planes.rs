@@ -182,7 +182,7 @@ impl Planes {
 
     async fn project(&self, id: &str, hub_namespace: &Object) -> Result<Project, PlaneError> {
         let Some((_, name)) = identity::of_namespace(hub_namespace) else {
-            return Ok(Project::Unknown("its labels do not say whose it is".to_owned()));
+            return Ok(Project::Unknown("its labels name no project and namespace".to_owned()));
         };
         let (server, uid, server_uid) = match &self.projects {
             Projects::Single(server) if id == SINGLE => {

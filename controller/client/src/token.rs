@@ -176,7 +176,7 @@ impl Token {
                 }
             }
             Err(error) if !std::mem::replace(&mut held.spoiled, true) => {
-                warn!(%error, "a token file cannot be used; what it held before is used further");
+                warn!(%error, "a token file cannot be used; its previous token stays in use");
             }
             Err(_) => {}
         }

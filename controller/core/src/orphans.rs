@@ -85,7 +85,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         return Plan::dropped("the namespace is not ours, or going");
     }
     let Some((project, namespace_name)) = identity::of_namespace(seen.namespace) else {
-        return Plan::dropped("the namespace does not say whose it is");
+        return Plan::dropped("the labels of the namespace name no project and namespace");
     };
     let reconcile = Reconcile {
         seen,

@@ -267,7 +267,7 @@ pub fn twins<'a>(clusters: &[&'a Object]) -> BTreeMap<&'a str, Vec<&'a str>> {
     by_id
 }
 
-/// Cities that more than one Cluster carries: each object goes to one of them, and operators are reported.
+/// Cities that more than one Cluster carries: each object goes to one of them, and the conflict is reported to operators.
 pub fn crowded_cities<'a>(clusters: &[&'a Object]) -> BTreeSet<&'a str> {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for city in clusters

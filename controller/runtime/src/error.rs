@@ -42,8 +42,8 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
-    /// The watch goes on, and does not bring what we wrote.
-    #[error("failed to watch {kind}: it does not deliver what was written")]
+    /// The watch is open, and delivers no event for a write of this process.
+    #[error("failed to watch {kind}: no event arrives for a write of this process")]
     Behind {
         /// The kind.
         kind: &'static str,

@@ -203,7 +203,7 @@ impl fmt::Display for Cause {
             } => write!(f, "trapped (bug in the module): {reason}"),
             Self::Deadline { limit, ran } => write!(
                 f,
-                "ran longer than its deadline of {:?} (--call-timeout, or what the caller left): {:?}",
+                "ran longer than its deadline of {:?} (--call-timeout, or the rest of the caller's timeout): {:?}",
                 in_millis(*limit),
                 in_millis(*ran)
             ),
@@ -341,7 +341,7 @@ mod tests {
         };
         assert_eq!(
             deadline.to_string(),
-            "ran longer than its deadline of 1.5s (--call-timeout, or what the caller left): 1.504s"
+            "ran longer than its deadline of 1.5s (--call-timeout, or the rest of the caller's timeout): 1.504s"
         );
         // One page of WebAssembly more than there may be.
         let memory = Cause::Memory {

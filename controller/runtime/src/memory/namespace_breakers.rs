@@ -280,7 +280,7 @@ impl NamespaceBreakers {
         }
     }
 
-    /// It waits with those that were refused alike; what reconciles by itself lets them try.
+    /// It waits with those that were refused alike; a refusal that ends without a change lets them try.
     fn hold(&mut self, attempt: Attempt<'_>, failed: &Failed, now: Instant) {
         let Attempt { place, name, sent } = attempt;
         if !failed.waits_with_others() {

@@ -1,4 +1,4 @@
-//! What happens to stores, for those who are reported.
+//! Changes of stores, as subscribers get them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

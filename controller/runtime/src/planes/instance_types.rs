@@ -166,14 +166,14 @@ impl InstanceTypeWatch {
                 Ok(Err(error)) => {
                     warn!(
                         error = chain(&error),
-                        "failed to read instance types: what is new waits for them"
+                        "failed to read instance types: new Instances wait until they are read"
                     );
                     // As soon as the server answers; the first answer is waited for.
                     sleep(PATIENCE).await;
                     continue;
                 }
                 Err(_) => {
-                    warn!("failed to read instance types: no answer in time; what is new waits for them");
+                    warn!("failed to read instance types: no answer in time; new Instances wait until they are read");
                     continue;
                 }
             }

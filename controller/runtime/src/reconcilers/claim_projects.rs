@@ -22,7 +22,7 @@ use crate::sync::lock;
 
 /// How soon a project is asked again whose server refused.
 const REFUSED_AGAIN: Duration = Duration::from_mins(10);
-/// The same where that reconciles by itself: no more often than its watch asks.
+/// The same where the refusal ends without a change: no more often than its watch asks.
 const AWAY_AGAIN: Duration = Duration::from_secs(30);
 /// How soon one is asked that was needed still when the reconcile began.
 const DOUBTED_AGAIN: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Reconcilers against servers that answer as they are fixture.
+//! Reconcilers against servers that give scripted answers.
 
 mod autoscalers;
 mod broken;

@@ -268,7 +268,7 @@ impl ApplyError {
     }
 
     /// What was refused, where that lasts until a change: the object, a policy, a right. That is for the
-    /// user to see; what reconciles by itself is not.
+    /// user to see; a refusal that ends without a change is not.
     pub fn rejected(&self) -> Option<&Failed> {
         let (Self::Failed(failed) | Self::CircuitOpen(failed, _)) = self else {
             return None;

@@ -1,4 +1,4 @@
-//! What is asked for a Workload, and what users are reported.
+//! What is asked for a Workload, and which answers users get.
 
 use std::sync::Arc;
 

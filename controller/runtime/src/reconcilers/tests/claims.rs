@@ -150,9 +150,9 @@ async fn a_name_that_is_free_again_is_noticed_by_watch() {
             "{listed:?}, {event:?}"
         );
         // Who wrote it is known by the watch only.
-        let fixture = cell.refusal("ns-1", "web-0").map(|(_, message)| message);
+        let message = cell.refusal("ns-1", "web-0").map(|(_, message)| message);
         let named =
-            fixture.is_some_and(|fixture| fixture.contains("(written by kubectl-create at 2026-01-01T00:00:00Z)"));
+            message.is_some_and(|message| message.contains("(written by kubectl-create at 2026-01-01T00:00:00Z)"));
         assert_eq!(named, !listed.is_empty());
         let asked = asked.lock().unwrap().clone();
         assert!(asked[0].starts_with(&format!("GET {CLAIMS}?")), "{asked:?}");

@@ -1,4 +1,4 @@
-//! What servers refuse of copies, claims, gates, policies and projections is fixture on the WorkloadDeployment.
+//! A copy, claim, gate, policy or projection that a server rejects is reported on the WorkloadDeployment.
 
 use popcell_api::finalizers::{FEDERATOR, WORKLOAD_CONTROLLER};
 
@@ -113,7 +113,7 @@ async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_b
             1,
             "{denied}: {events:?}"
         );
-        // The same again is fixture nobody.
+        // The same rejection again causes neither a status write nor an Event.
         servers.writes();
         fixture.reconcile(reconciler, &key).await;
         fixture.reconcile("deployment", &above).await;

@@ -1,4 +1,4 @@
-//! A cell whose claims are granted, with real watches on servers that answer as they are reported.
+//! A cell whose claims are granted, with real watches on servers that give scripted answers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -32,35 +32,35 @@ enum Fault {
 
 impl Fault {
     fn answer(self) -> Option<(u16, Value)> {
-        let fixture = |code: u16, reason: &str, message: &str| {
+        let failure = |code: u16, reason: &str, message: &str| {
             let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
                 "message": message, "details": { "retryAfterSeconds": 60 } });
             Some((code, status))
         };
         match self {
             Self::None => None,
-            Self::Webhook => fixture(
+            Self::Webhook => failure(
                 500,
                 "InternalError",
                 "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: an error on the server",
             ),
-            Self::Denial => fixture(
+            Self::Denial => failure(
                 503,
                 "ServiceUnavailable",
                 "admission webhook \"a.b.c\" denied the request: come back later",
             ),
-            Self::TooLarge => fixture(500, "", "etcdserver: request is too large"),
-            Self::Body => fixture(
+            Self::TooLarge => failure(500, "", "etcdserver: request is too large"),
+            Self::Body => failure(
                 413,
                 "RequestEntityTooLarge",
                 "Request entity too large: limit is 3145728",
             ),
-            Self::Quota => fixture(
+            Self::Quota => failure(
                 403,
                 "Forbidden",
                 "x is forbidden: exceeded quota: q, requested: 1, used: 1, limited: 1",
             ),
-            Self::Slow => fixture(
+            Self::Slow => failure(
                 504,
                 "Timeout",
                 "Timeout: request did not complete within requested timeout",

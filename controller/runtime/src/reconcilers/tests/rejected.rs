@@ -178,7 +178,7 @@ async fn a_cell_that_denies_instances_is_reported_in_the_status_once_and_its_end
     assert_eq!(said("ReplicasReady").1, "Rejected");
     assert_eq!(servers.reported(), [("Rejected".to_owned(), message)]);
 
-    // The same again is tried, and fixture nobody.
+    // The same request is retried; the same rejection is not reported again.
     assert_eq!(
         fixture.reconcile("deployment", &key).await,
         Requeue::WithBackoff(Backoff::ADMISSION)
@@ -334,7 +334,7 @@ async fn cell_with(servers: &Arc<Servers>, many: usize) -> Fixture {
     fixture
 }
 
-/// Their passes, as the queue has them, while the script goes on.
+/// Reconciles them in the order of the queue while the script runs.
 async fn in_turns(fixture: &Fixture, many: usize, reconciles: &Arc<AtomicUsize>, script: impl Future<Output = ()>) {
     let (queue, runner) = (&fixture.queued("deployment").queue, fixture.runner("deployment"));
     for number in 0..many {
@@ -398,7 +398,7 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
     let script = async {
         sleep(Duration::from_secs(1)).await;
         servers.bring(&fixture);
-        // Those that were fixture were fixture once, with the words that another one heard where they were not tried.
+        // Each WorkloadDeployment reports once. One whose request was not tried reports the answer that another one got.
         assert_eq!(servers.reported().len(), MANY);
         assert_eq!(servers.said(&Plane::Cell, &within("web999"), "Available").1, "Rejected");
         servers.tried();
@@ -448,7 +448,7 @@ async fn the_end_of_any_refusal_is_seen_within_ten_seconds_and_its_time_costs_li
                 assert_eq!((servers.reported().len(), said), expected, "{code}");
                 servers.writes();
                 sleep(Duration::from_mins(2)).await;
-                // Nothing is fixture twice, by whose words ever.
+                // No rejection is reported twice, whichever request got the answer.
                 let writes = servers.writes();
                 assert!(writes.iter().all(|line| *line == INSTANCES), "{code}");
                 sleep(Duration::from_mins(2)).await;

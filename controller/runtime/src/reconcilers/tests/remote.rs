@@ -1,4 +1,4 @@
-//! Copies and claims of a cell whose servers answer as they are fixture.
+//! Copies and claims of a cell whose servers give scripted answers.
 
 use popcell_api::kind::Kind;
 use popcell_core::object::Object;
@@ -282,14 +282,14 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
         RESOURCE_CLAIM.api_version()
     );
     assert!(bench.script.writes().contains(&made));
-    // Its Instance is fixture why it waits.
+    // The Instance reports why it waits.
     let live = LiveReads::default();
     let snapshot = Snapshot::new(&bench.fixture.context, &live);
     let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0", None);
-    let fixture = claimed.unwrap().trouble(&snapshot).unwrap();
+    let trouble = claimed.unwrap().trouble(&snapshot).unwrap();
     assert!(
-        fixture.contains("default/instance-web-0 is there and cannot be read"),
-        "{fixture}"
+        trouble.contains("default/instance-web-0 is there and cannot be read"),
+        "{trouble}"
     );
     // Another namespace's says nothing of it.
     let bench = Bench::new().await;

@@ -7,7 +7,7 @@ use tokio::time::advance;
 use super::*;
 use crate::reconcilers::deployment::Deployment;
 
-/// What the cell is fixture: so many replicas, at these generations of the hub's object and of the project's.
+/// The WorkloadDeployment that the cell gets: its replicas, and the generations of the objects on the hub and in the project.
 fn told_of(replicas: u32, version: u32, hub: u32, project: u32) -> Value {
     let mut one = deployment("ns-1", "web", "wd");
     one["metadata"]["resourceVersion"] = json!(version.to_string());

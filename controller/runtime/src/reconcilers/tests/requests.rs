@@ -586,8 +586,8 @@ async fn ordered_instances_take_few_requests_and_reconciles_each() {
     })
     .await;
     // For each: its creation, its quota, its gate and Ready; its claim; its copy, and what that says. Once for all: what the
-    // WorkloadDeployment remembers and counts, as often as it is fixture, the record of projects, and whether the hub's
-    // lives.
+    // WorkloadDeployment remembers and counts, as often as it is reconciled, the record of projects, and whether the hub's
+    // exists.
     let (each, once) = (20, 4);
     expect_at_most(
         &cell,

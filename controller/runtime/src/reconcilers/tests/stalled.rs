@@ -206,7 +206,7 @@ async fn an_object_deleted_while_its_watch_stalls_is_missed_when_the_watch_resta
         .remove(&format!("{INSTANCES}/web-0"));
     advance(LONG).await;
     assert_eq!(bench.reconciles().await, [""; 0]);
-    // Nobody says so: the watches that do not bring what we made and fixture are not waited for longer.
+    // No watch event reports the deletion; the stalled watch is restarted, and its relist shows it.
     let missed = async {
         while bench.stored() != Observed::Known(0) || !bench.is_listed() {
             sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! What servers say of an object is fixture its user, and not the log.
+//! An answer of a server about a user's object is reported to the user, and not logged.
 
 use popcell_api::finalizers::WORKLOAD_CONTROLLER;
 use tracing::instrument::WithSubscriber;
