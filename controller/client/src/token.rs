@@ -99,14 +99,14 @@ impl Tokens {
 #[derive(Debug)]
 struct Token {
     file: PathBuf,
-    held: Mutex<Held>,
+    held: Mutex<TokenState>,
     refused: Arc<Notify>,
     /// Ends with the token.
     _watch: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct TokenState {
     header: HeaderValue,
     looked: Instant,
     /// The file could not be used when it was looked at last.
@@ -114,7 +114,7 @@ struct Held {
     holders: Vec<Weak<Holder>>,
 }
 
-impl Held {
+impl TokenState {
     fn admit(&mut self, holder: &Arc<Holder>) {
         if self.holders.len() == self.holders.capacity() {
             self.holders.retain(|holder| holder.strong_count() > 0);
@@ -133,7 +133,7 @@ impl Token {
         let refused = Arc::new(Notify::new());
         Ok(Arc::new_cyclic(|token| Self {
             file: file.to_owned(),
-            held: Mutex::new(Held {
+            held: Mutex::new(TokenState {
                 header,
                 looked: Instant::now(),
                 spoiled: false,
@@ -161,7 +161,7 @@ impl Token {
         held.holders().any(|holder| holder.refused.load(Ordering::Relaxed))
     }
 
-    fn look(&self, held: &mut Held) {
+    fn look(&self, held: &mut TokenState) {
         if held.looked.elapsed() < LOOK {
             return;
         }

@@ -53,7 +53,8 @@ pub fn of_deployment<'a>(
         return Err("the WorkloadDeployment has no upstream namespace");
     }
     let hub_namespace = hub_namespace.ok_or("the hub namespace is gone")?;
-    let (project, namespace) = of_namespace(hub_namespace).ok_or("the labels of the hub namespace name no project and namespace")?;
+    let (project, namespace) =
+        of_namespace(hub_namespace).ok_or("the labels of the hub namespace name no project and namespace")?;
     Ok(Origin {
         project,
         namespace,

@@ -117,7 +117,7 @@ impl FakeServers {
         self.apply(&start);
     }
 
-    /// Carries out a plan; panics where a server would answer an error that a converged pass never meets, and where users
+    /// Carries out a plan; panics where a server would answer an error that a converged reconcile never meets, and where users
     /// would be shown what they do not know.
     pub(crate) fn apply(&mut self, plan: &Plan) {
         for text in texts_for_users(plan) {
@@ -160,7 +160,7 @@ impl FakeServers {
         }
     }
 
-    /// Passes until nothing more is decided. Ten are far more than any change needs.
+    /// Reconciles until nothing more is decided. Ten are far more than any change needs.
     pub(crate) fn settle(&mut self, decide: impl Fn(&FakeServers) -> Plan) {
         for _ in 0..10 {
             let plan = decide(self);

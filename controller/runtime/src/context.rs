@@ -192,16 +192,16 @@ impl Context {
                 live.insert(&Target::cluster(plane, NAMESPACE, name), found);
                 Ok(())
             }
-            Observed::Unknown => self.read_namespace_anew(live, plane, name).await,
+            Observed::Unknown => self.reread_namespace(live, plane, name).await,
         }
     }
 
-    /// Reads a Namespace of a project as it is now. Who is not watched has no events: everybody whom it concerns is
-    /// enqueued where it is another than it was.
+    /// Reads a Namespace of a project as it is now. A Namespace is not watched, so it has no events: where it has changed,
+    /// the keys that depend on it are enqueued.
     ///
     /// # Errors
     /// The server is unreachable, or refuses.
-    pub async fn read_namespace_anew(&self, live: &mut LiveReads, plane: &Plane, name: &str) -> Result<(), ApplyError> {
+    pub async fn reread_namespace(&self, live: &mut LiveReads, plane: &Plane, name: &str) -> Result<(), ApplyError> {
         let Some(memory) = self.memory(plane) else {
             return Err(ApplyError::Disengaged(plane.clone()));
         };

@@ -14,9 +14,9 @@ pub fn writes(page: &str) -> BTreeMap<String, f64> {
     named.collect()
 }
 
-/// Passes of each reconciler, whatever came of them.
+/// Reconciles by reconciler, with any outcome.
 #[must_use]
-pub fn passes(page: &str) -> BTreeMap<String, f64> {
+pub fn reconciles(page: &str) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for (labels, value) in samples(page, "popcell_reconciles_total") {
         let reconciler = label(labels, "reconciler").unwrap_or_default();
@@ -61,7 +61,7 @@ mod tests {
     fn reconciles_are_summed_over_outcomes() {
         let page = "popcell_reconciles_total{reconciler=\"claim\",outcome=\"unchanged\"} 3\n\
                     popcell_reconciles_total{reconciler=\"claim\",outcome=\"written\"} 2\n";
-        assert_eq!(passes(page), BTreeMap::from([("claim".to_owned(), 5.0)]));
+        assert_eq!(reconciles(page), BTreeMap::from([("claim".to_owned(), 5.0)]));
     }
 
     #[test]

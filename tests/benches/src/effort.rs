@@ -1,5 +1,5 @@
 //! What a controller asks of servers and does itself. Servers count requests by flow, and its users are the only ones of
-//! their flow; the controller counts its writes and passes.
+//! their flow; the controller counts its writes and reconciles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use popcell_test_support::{Controller, Plane, eventually, users};
 use serde::Serialize;
 
-use crate::counted::{grown, passes, writes};
+use crate::counted::{grown, reconciles, writes};
 
 /// The flow of the users of a controller, on every server.
 pub const FLOW: &str = "popcell";
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub struct Counters {
     requests: BTreeMap<String, f64>,
     writes: BTreeMap<String, f64>,
-    passes: BTreeMap<String, f64>,
+    reconciles: BTreeMap<String, f64>,
 }
 
 /// What was asked of each server for one object, and what the program did for it.
@@ -31,12 +31,12 @@ pub struct Effort {
     pub requests: BTreeMap<String, f64>,
     /// Writes by plane, verb, kind and code, as our program counts them.
     pub writes: BTreeMap<String, f64>,
-    /// Passes by reconciler.
-    pub passes: BTreeMap<String, f64>,
+    /// Reconciles by reconciler.
+    pub reconciles: BTreeMap<String, f64>,
 }
 
 impl Counters {
-    /// As they are now. Planes have the names that they have in figures.
+    /// As they are now. Planes have the names that they have in results.
     pub async fn read(planes: &[(&str, &Plane)], controller: &Controller) -> Result<Self> {
         let mut requests = BTreeMap::new();
         for (name, plane) in planes {
@@ -46,7 +46,7 @@ impl Counters {
         Ok(Self {
             requests,
             writes: writes(&page),
-            passes: passes(&page),
+            reconciles: reconciles(&page),
         })
     }
 
@@ -70,7 +70,7 @@ impl Counters {
         Effort {
             requests: grown(&self.requests, &before.requests, objects),
             writes: grown(&self.writes, &before.writes, objects),
-            passes: grown(&self.passes, &before.passes, objects),
+            reconciles: grown(&self.reconciles, &before.reconciles, objects),
         }
     }
 }

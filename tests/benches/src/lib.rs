@@ -10,7 +10,7 @@ mod times;
 
 pub use effort::{Counters, Effort, FLOW};
 pub use run::{Machine, Run, load_average};
-pub use status_watch::{Sight, is};
+pub use status_watch::{StatusWatch, is};
 pub use times::{MillisSince, Times};
 
 use std::path::PathBuf;

@@ -8,13 +8,13 @@ use clap::Args;
 use popcell_test_support::workspace;
 use serde::Serialize;
 
-/// What every benchmark with figures is told.
+/// Arguments of every benchmark that has results.
 #[derive(Args, Debug)]
 pub struct Run {
-    /// Little of everything, to see that it runs; the figures mean nothing
+    /// Little of everything, to see that it runs; the results mean nothing
     #[arg(long)]
     short: bool,
-    /// Where the figures go as JSON [default: target/bench/NAME.json]
+    /// Where the results go as JSON [default: target/bench/NAME.json]
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ pub fn load_average() -> Result<String> {
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-/// All figures, and where and under which load they were taken.
+/// All results, and where and under which load they were taken.
 #[derive(Debug, Serialize)]
 struct Report<F> {
     machine: Machine,
@@ -66,11 +66,11 @@ struct Report<F> {
     load_after: String,
 
     #[serde(flatten)]
-    figures: F,
+    results: F,
 }
 
 impl Run {
-    /// Measures, prints the figures for people, and writes them as JSON, in a directory that is made when it is missing.
+    /// Measures, prints the results for people, and writes them as JSON, in a directory that is made when it is missing.
     pub async fn of<F: Serialize>(
         self,
         name: &str,
@@ -79,19 +79,19 @@ impl Run {
     ) -> Result<()> {
         let load_before = load_average()?;
         println!("load average at the start: {load_before}");
-        let figures = measure(self.short).await?;
+        let results = measure(self.short).await?;
         let report = Report {
             machine: Machine::this()?,
             load_before,
             load_after: load_average()?,
-            figures,
+            results,
         };
         let machine = &report.machine;
         println!(
             "\n{}: {} cores, {}, Linux {}; load average {} at the start, {} at the end",
             machine.date, machine.cores, machine.processor, machine.kernel, report.load_before, report.load_after
         );
-        print(&report.figures);
+        print(&report.results);
         let file = self
             .json
             .unwrap_or_else(|| workspace::target_dir().join(format!("bench/{name}.json")));

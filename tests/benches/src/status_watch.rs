@@ -21,13 +21,13 @@ enum Seen {
 }
 
 /// Objects of one kind on a plane, as they come and change.
-pub struct Sight {
+pub struct StatusWatch {
     kind: Kind,
     seen: UnboundedReceiver<Seen>,
     task: JoinHandle<()>,
 }
 
-impl Sight {
+impl StatusWatch {
     /// Begins to watch; what is there already counts as not seen.
     ///
     /// # Errors
@@ -35,9 +35,9 @@ impl Sight {
     pub async fn of(plane: &Plane, kind: Kind) -> Result<Self> {
         let (tell, seen) = unbounded_channel();
         let task = tokio::spawn(look(plane.api(kind, None), kind, tell));
-        let mut sight = Self { kind, seen, task };
-        while !matches!(sight.next().await?, Seen::Listed) {}
-        Ok(sight)
+        let mut watch = Self { kind, seen, task };
+        while !matches!(watch.next().await?, Seen::Listed) {}
+        Ok(watch)
     }
 
     /// When an object that fits was seen for the first time since the last call; what comes before it is passed over.
@@ -67,7 +67,7 @@ pub fn is(object: &DynamicObject, namespace: &str, name: &str) -> bool {
     object.metadata.name.as_deref() == Some(name) && object.metadata.namespace.as_deref() == Some(namespace)
 }
 
-impl Drop for Sight {
+impl Drop for StatusWatch {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -35,7 +35,7 @@ pub(crate) const SOLO: &str = "solo";
 pub(crate) const CITIES: [&str; 3] = ["DFW", "ORD", "LHR"];
 /// `--project-grace` of the controller.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
-/// How long to watch for what must not happen: many passes.
+/// How long to watch for what must not happen: many reconciles.
 pub(crate) const WATCHED: Duration = Duration::from_secs(4);
 
 /// Requests of the controllers but for those that open watches; servers count them under this name.

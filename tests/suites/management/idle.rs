@@ -66,7 +66,7 @@ async fn all_requests(environment: &Environment) -> Result<BTreeMap<String, BTre
 }
 
 /// A city without a cell is told a minute after a WorkloadDeployment was made, and earlier tests have made some.
-async fn nobody_waits(environment: &Environment) -> Result<()> {
+async fn no_object_waits(environment: &Environment) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     for name in [P1, P2, SOLO] {
         for one in environment
@@ -105,12 +105,12 @@ pub(crate) async fn quiet(environment: &Environment, namespace: &str) -> Result<
     let dfw = environment.lab.plane(DFW).await?;
     tenant.report(&dfw, "web-us-dfw", 1, 1).await?;
     tenant.shown("web-us-dfw", 1).await?;
-    eventually("nobody is owed a write", YOUNG + SOON, async || {
-        nobody_waits(environment).await
+    eventually("no object waits for a write", YOUNG + SOON, async || {
+        no_object_waits(environment).await
     })
     .await?;
     let mut before = all_requests(environment).await?;
-    eventually("the world has come to rest", SOON, async || {
+    eventually("no plane gets requests any more", SOON, async || {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let now = all_requests(environment).await?;
         let rests = now == before;

@@ -36,12 +36,12 @@ impl Listener for Retire {
 
 /// What this process holds: tasks of its runtime, and open files.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct ResourceUsage {
     tasks: usize,
     files: usize,
 }
 
-impl Held {
+impl ResourceUsage {
     fn now() -> Result<Self> {
         Ok(Self {
             tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
@@ -99,7 +99,7 @@ pub(crate) async fn nothing_is_left(environment: &Environment, _: &str) -> Resul
 }
 
 /// Waits until the server has no stream of the project any more.
-async fn settled(environment: &Environment) -> Result<Held> {
+async fn settled(environment: &Environment) -> Result<ResourceUsage> {
     eventually("no stream is left", SOON, async || {
         let found = watches(&environment.server).await?;
         let left: usize = ["workloads", "workloaddeployments"]
@@ -110,12 +110,12 @@ async fn settled(environment: &Environment) -> Result<Held> {
         Ok(())
     })
     .await?;
-    let mut least = Held::now()?;
+    let mut least = ResourceUsage::now()?;
     // Connections that are closed take a moment to end their tasks.
     for _ in 0..20 {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        let now = Held::now()?;
-        least = Held {
+        let now = ResourceUsage::now()?;
+        least = ResourceUsage {
             tasks: least.tasks.min(now.tasks),
             files: least.files.min(now.files),
         };

@@ -32,7 +32,7 @@ pub trait Shared: Sized + Send + Sync + 'static {
     fn last_words(&self) -> impl Future<Output = String> {
         std::future::ready(String::new())
     }
-    /// Ends it, and tells what went wrong unseen by any test.
+    /// Ends it, and returns an error that no test observed.
     fn end(self) -> impl Future<Output = Result<()>>;
 }
 
@@ -82,7 +82,7 @@ impl<W: Shared> Suite<W> {
                 let environment = environment
                     .await
                     .as_ref()
-                    .map_err(|error| anyhow::anyhow!("the world did not start: {error}"))?;
+                    .map_err(|error| anyhow::anyhow!("the environment did not start: {error}"))?;
                 // Once it has the environment, without the wait for others.
                 let timed = async || {
                     let started = Instant::now();
@@ -155,7 +155,7 @@ impl<W: Shared> Suite<W> {
         };
         match ended {
             Err(error) if !conclusion.has_failed() => {
-                eprintln!("the world did not end well: {error:?}");
+                eprintln!("the environment did not end cleanly: {error:?}");
                 ExitCode::FAILURE
             }
             _ => conclusion.exit_code(),

@@ -142,7 +142,7 @@ pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, B
     // One that is not announced may become as large as any.
     let most = hint.exact().map_or(limits.body, |_| announced);
     let mut upload = Upload {
-        held: peer.as_ref().map(|peer| Held::begin(peer, most)),
+        held: peer.as_ref().map(|peer| UploadReservation::begin(peer, most)),
         peer,
         body: request.into_body(),
         limit: limits.upload,
@@ -173,12 +173,12 @@ pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, B
 }
 
 /// What an upload holds of its listener's memory.
-struct Held {
+struct UploadReservation {
     charge: Charge,
     wait: Wait,
 }
 
-impl Held {
+impl UploadReservation {
     /// Of so many bytes at most.
     fn begin(peer: &Peer, most: usize) -> Self {
         let mut charge = Charge::none(&peer.shared.budget, What::Body);
@@ -194,7 +194,7 @@ struct Upload {
     body: Body,
     /// None where the request came on no [`crate::Listener`].
     peer: Option<Peer>,
-    held: Option<Held>,
+    held: Option<UploadReservation>,
     limit: Duration,
     until: Instant,
     /// Bytes that the client says will come.

@@ -99,11 +99,11 @@ fn no_room() -> Response<Body> {
 /// Whoever writes an answer lets go of its bytes when they are written.
 pub(crate) struct Answer {
     body: Body,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<AnswerReservation>>,
 }
 
 /// Lives as long as any byte of the answer.
-struct Held {
+struct AnswerReservation {
     _charge: Charge,
     _wait: Wait,
 }
@@ -111,7 +111,7 @@ struct Held {
 /// Bytes of an answer.
 struct Piece {
     bytes: Bytes,
-    _held: Arc<Held>,
+    _held: Arc<AnswerReservation>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -123,7 +123,7 @@ impl AsRef<[u8]> for Piece {
 impl Answer {
     pub(crate) fn new(body: Body, charge: Charge, part: Part, tracked: &Arc<Tracked>) -> Self {
         let held = (!body.is_end_stream()).then(|| {
-            Arc::new(Held {
+            Arc::new(AnswerReservation {
                 _wait: Wait::begin(tracked, part, &charge),
                 _charge: charge,
             })

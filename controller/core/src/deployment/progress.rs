@@ -68,13 +68,13 @@ fn remembers(patch: &Patch) -> bool {
 /// not begin to go, is blocked as before, and nothing else than its gates changed of what it is made from.
 pub fn is_on_its_way(before: Option<&Object>, now: &Object) -> bool {
     let Some(before) = before else {
-        return !now.deleting() && telling(now) == (false, false, None);
+        return !now.deleting() && reported_state(now) == (false, false, None);
     };
     let same_object = before.uid() == now.uid()
         && before.deleting() == now.deleting()
         && before.metadata.labels == now.metadata.labels
         && before.metadata.owner_references == now.metadata.owner_references;
-    same_object && telling(before) == telling(now) && differs_by_gates_at_most(before, now)
+    same_object && reported_state(before) == reported_state(now) && differs_by_gates_at_most(before, now)
 }
 
 /// Whether two states of an Instance have the same spec, but for its scheduling gates.
@@ -89,7 +89,7 @@ pub fn differs_by_gates_at_most(before: &Object, now: &Object) -> bool {
 }
 
 /// Whether an Instance is Ready, whether its quota was denied, and what blocks it.
-fn telling(instance: &Object) -> (bool, bool, Option<(&str, &str)>) {
+fn reported_state(instance: &Object) -> (bool, bool, Option<(&str, &str)>) {
     let blocked = conditions::of(instance, types::READY)
         .map(|ready| (text(ready, "reason"), text(ready, "message")))
         .filter(|(reason, _)| priority(reason) >= BLOCKING);

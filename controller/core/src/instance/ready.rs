@@ -131,7 +131,7 @@ fn of_provider(draft: &Draft<'_>) -> Condition {
         Some(available) if text(available, "status") == "True" => {
             Condition::new(types::READY, true, reasons::AVAILABLE, messages::INSTANCE_READY)
         }
-        Some(available) if tells(available) => passed_on(available),
+        Some(available) if has_own_reason(available) => passed_on(available),
         _ => Condition::new(types::READY, false, reasons::PENDING, messages::INSTANCE_NOT_AVAILABLE),
     }
 }
@@ -147,7 +147,7 @@ fn not_programmed(draft: &Draft<'_>) -> Condition {
         .chain(others)
         .filter(|one| priority(text(one, "reason")) > 0)
         .min_by_key(|one| rank(one));
-    let own = programmed.filter(|one| tells(one) && text(one, "reason") != reasons::PENDING_PROGRAMMING);
+    let own = programmed.filter(|one| has_own_reason(one) && text(one, "reason") != reasons::PENDING_PROGRAMMING);
     cause.or(own).map_or_else(
         || {
             Condition::new(
@@ -172,8 +172,8 @@ fn rank(condition: &Value) -> (Reverse<u8>, bool, bool, &str) {
     )
 }
 
-/// Whether a condition has more than its default.
-fn tells(condition: &Value) -> bool {
+/// Whether a condition has another reason than its default.
+fn has_own_reason(condition: &Value) -> bool {
     let reason = text(condition, "reason");
     reason != reasons::PENDING && is_reason(reason)
 }

@@ -74,7 +74,7 @@ impl Driver {
         driver
     }
 
-    /// Steps, with passes of the schedule spread between them: (which job, how many writes before the process dies).
+    /// Steps, with reconciles of the schedule spread between them: (which job, how many writes before the process dies).
     pub(super) fn run(&mut self, steps: &[Step], schedule: &[(usize, usize)]) {
         let share = schedule.len().div_ceil(steps.len().max(1));
         for (index, step) in steps.iter().enumerate() {
@@ -91,7 +91,7 @@ impl Driver {
         }
     }
 
-    /// Until nobody has anything to do. What one change causes goes through five reconcilers and back.
+    /// Until no reconciler has anything to do. What one change causes goes through five reconcilers and back.
     pub(super) fn converge(&mut self) {
         for _ in 0..30 {
             let reported = self.cells_report();

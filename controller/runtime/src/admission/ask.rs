@@ -196,10 +196,10 @@ impl<'a> Asker<'a> {
 /// is asked for. One that is dropped here lives on in the reviews that use it.
 pub(super) struct Clients {
     transport: Arc<dyn Transport>,
-    held: Mutex<BTreeMap<Plane, Held>>,
+    held: Mutex<BTreeMap<Plane, CachedClient>>,
 }
 
-struct Held {
+struct CachedClient {
     client: Client,
     used: Instant,
 }
@@ -229,7 +229,7 @@ impl Clients {
             let oldest = oldest.0.clone();
             held.remove(&oldest);
         }
-        let one = Held {
+        let one = CachedClient {
             client: client.clone(),
             used: now,
         };

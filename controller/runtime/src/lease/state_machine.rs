@@ -59,8 +59,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether it would have been seen to change until now.
-    fn tells(&self, now: Time) -> bool {
+    /// Whether a change until now would have been observed.
+    fn is_current(&self, now: Time) -> bool {
         self.record.is_some() || now.since(self.looked) <= GAP
     }
 }
@@ -203,7 +203,7 @@ impl Machine {
         // A Lease that is absent may have been deleted, which takes no permission away from who held it; this replica need
         // not have seen that.
         let live = record.is_none() || others;
-        let before = self.seen.as_ref().filter(|seen| seen.tells(now));
+        let before = self.seen.as_ref().filter(|seen| seen.is_current(now));
         let since = unchanged_since(before.map(|seen| (&seen.record, seen.since)), &record, now);
         self.seen = Some(Seen {
             record,
@@ -217,7 +217,7 @@ impl Machine {
     fn is_free(&self, now: Time) -> bool {
         self.seen
             .as_ref()
-            .is_some_and(|seen| !seen.live || seen.since + DURATION <= now && seen.tells(now))
+            .is_some_and(|seen| !seen.live || seen.since + DURATION <= now && seen.is_current(now))
     }
 
     /// The Lease with this replica as holder.

@@ -74,7 +74,7 @@ pub(super) struct Beside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Payers {
     /// Only single objects are limited: what is in a cell came through the hub, or is its own.
-    Nobody,
+    None,
     /// A project's tenant.
     Tenant,
     /// The tenants of the namespaces of mode `single`.
@@ -99,7 +99,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             limits: Limits::NONE,
-            payers: Payers::Nobody,
+            payers: Payers::None,
             used: None,
         }
     }
@@ -112,12 +112,12 @@ impl Budget {
             Plane::Project(id) if id == SINGLE => Payers::Namespaces,
             Plane::Project(_) => Payers::Tenant,
             Plane::Hub => Payers::Cells,
-            Plane::Cell | Plane::Discovery => Payers::Nobody,
+            Plane::Cell | Plane::Discovery => Payers::None,
         };
         Self {
             limits,
             payers,
-            used: (payers != Payers::Nobody).then(Arc::default),
+            used: (payers != Payers::None).then(Arc::default),
         }
     }
 
@@ -231,7 +231,7 @@ impl Budget {
             // The shipped policy lets a cell write its own name only.
             Payers::Cells if kind == kind::INSTANCE => object.label(labels::SOURCE_CLUSTER),
             Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => object.text("/spec/cityCode"),
-            Payers::Cells | Payers::Nobody => None,
+            Payers::Cells | Payers::None => None,
         }
     }
 
@@ -239,14 +239,14 @@ impl Budget {
         match self.payers {
             Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => object.field_bytes("status"),
             Payers::Cells => object.bytes() + OVERHEAD,
-            Payers::Nobody | Payers::Tenant | Payers::Namespaces => object.bytes(),
+            Payers::None | Payers::Tenant | Payers::Namespaces => object.bytes(),
         }
     }
 
     fn room(&self) -> usize {
         match self.payers {
             Payers::Cells => self.limits.cell_bytes,
-            Payers::Nobody | Payers::Tenant | Payers::Namespaces => self.limits.project_bytes,
+            Payers::None | Payers::Tenant | Payers::Namespaces => self.limits.project_bytes,
         }
     }
 

@@ -77,7 +77,7 @@ pub struct Discovery {
     changed: Arc<Notify>,
 }
 
-/// The deletion guard, as discovery asks and tells it.
+/// The deletion guard, as discovery uses it.
 pub trait Guard: Send + Sync {
     /// Whether projects that have left the list stay engaged, given how many there were and how many have left.
     fn holds(&self, difference: Difference) -> bool;
@@ -110,7 +110,7 @@ impl Discovery {
         }
     }
 
-    /// Asks this before projects are disengaged, and tells it when the list goes back.
+    /// Asks this guard before projects are disengaged, and reports to it that the list went back.
     #[must_use]
     pub fn guarded(mut self, guard: Arc<dyn Guard>) -> Self {
         self.guard = Some(guard);
@@ -119,12 +119,12 @@ impl Discovery {
 
     /// Notes here how projects end.
     #[must_use]
-    pub fn telling(mut self, project_removals: &Arc<ProjectRemovals>) -> Self {
+    pub fn with_project_removals(mut self, project_removals: &Arc<ProjectRemovals>) -> Self {
         self.project_removals = Arc::clone(project_removals);
         self
     }
 
-    /// Tells it to ask again.
+    /// A notification makes it list again.
     pub fn again(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }

@@ -129,7 +129,7 @@ impl KindWatch<'_> {
                 () = renewed(renewal) => Error::Renewed { kind },
             };
             let is_lost = matches!(error, Error::Lost { .. } | Error::Again { .. });
-            let anew = is_lost || matches!(error, Error::Renewed { .. });
+            let restarts = is_lost || matches!(error, Error::Renewed { .. });
             let broken = chain(&error);
             if let Error::Again { .. } = error {
                 debug!(error = broken, "a watch ends");
@@ -138,14 +138,14 @@ impl KindWatch<'_> {
             }
             let lasted = self.store.is_known() && began.elapsed() >= LASTED;
             let change = if is_lost {
-                self.store.begin_anew()
+                self.store.restart()
             } else {
                 self.store.lose(broken)
             };
             if let Some(change) = change {
                 (self.notify)(change);
             }
-            if anew {
+            if restarts {
                 continue;
             }
             tokio::select! {

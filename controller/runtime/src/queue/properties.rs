@@ -179,6 +179,6 @@ proptest! {
         }
         // One round of the ring, in which each AGEING-th reconcile is the oldest key's.
         let (round, ageing) = (others + 2, usize::try_from(AGEING).unwrap());
-        prop_assert!(reconciles <= round + round.div_ceil(ageing - 1), "{reconciles} passes, {round} tenants");
+        prop_assert!(reconciles <= round + round.div_ceil(ageing - 1), "{reconciles} reconciles, {round} tenants");
     }
 }

@@ -63,7 +63,7 @@ impl Bench {
         self
     }
 
-    /// Passes one after the other, each of which is satisfied at once.
+    /// Reconciles one after the other, each of which is satisfied at once.
     fn drain(&mut self) -> Vec<String> {
         std::iter::from_fn(|| {
             let key = self.queue.pop(self.now)?;
@@ -273,7 +273,11 @@ fn metrics_show_what_has_been_done() {
         (0, Duration::ZERO, Duration::ZERO)
     );
     assert_eq!((stats.worked.count(), stats.worked.sum()), (2, Duration::from_secs(11)));
-    assert_eq!((stats.adds, stats.retries), (3, 1), "asked for during its pass; failed");
+    assert_eq!(
+        (stats.adds, stats.retries),
+        (3, 1),
+        "asked for during its reconcile; failed"
+    );
 
     bench.at(20).pop();
     assert_eq!(bench.queue.stats(bench.now).adds, 4, "its rest is over");

@@ -128,7 +128,7 @@ impl WorkQueue {
     }
 }
 
-/// A worker ended. Passes that panic are caught: one that panics all the same has left the queue in a state that no code
+/// A worker ended. Reconciles that panic are caught: one that panics all the same has left the queue in a state that no code
 /// knows, and its key would never come again.
 fn worked(ended: Result<(), JoinError>) {
     if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
@@ -188,7 +188,7 @@ mod tests {
             let (count, stopper) = (Arc::clone(&count), stopper.clone());
             async move {
                 let number = count.fetch_add(1, Ordering::Relaxed);
-                assert!(number > 0, "the first pass of {key} panics");
+                assert!(number > 0, "the first reconcile of {key} panics");
                 if number == 2 {
                     stopper.cancel();
                 }

@@ -75,7 +75,7 @@ impl Orphans {
         let empty = events::stored(context, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, Some(&key.name)).is_empty();
         // Objects that were not read since the last WorkloadDeployment went may be gone.
         if empty || !identity::is_current(&hub_namespace, known.as_deref()) {
-            context.read_namespace_anew(live, &plane, namespace).await?;
+            context.reread_namespace(live, &plane, namespace).await?;
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ impl Controllers {
                 let finding = found
                     .discovery
                     .guarded(context.clone())
-                    .telling(&context.project_removals)
+                    .with_project_removals(&context.project_removals)
                     .run(planes);
                 tasks.spawn(required.clone().endless("the discovery of projects", finding));
             } else {
@@ -293,7 +293,7 @@ fn watch_specs(settings: &Settings, networking: bool) -> WatchSpecs {
     })
 }
 
-/// Who takes in what is to be reported on our Lease, and who tells it.
+/// Takes in changes of the deletion guards, and reports them as Events on our Lease.
 fn guard_events(
     settings: &Settings,
     connections: &Connections,

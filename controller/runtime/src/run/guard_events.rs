@@ -19,17 +19,17 @@ const WAITING: usize = 64;
 /// What is told.
 enum GuardEvent {
     /// What became of the guard of a plane and kind.
-    Braked(Plane, &'static str, GuardChange),
+    Changed(Plane, &'static str, GuardChange),
     /// The annotation has this value, and this is held.
     Unreleased(String, String),
 }
 
-/// Takes in what is to be reported; never waits.
+/// Accepts changes to report; never waits.
 #[derive(Clone, Debug)]
 pub(super) struct GuardEvents(mpsc::Sender<GuardEvent>);
 
 impl GuardEvents {
-    /// Who takes in, and who tells.
+    /// The sender of changes, and the recorder that makes Events of them.
     pub(super) fn new(client: Client, lease: &LeaseSettings) -> (Self, EventRecorder) {
         let (sender, guard_events) = mpsc::channel(WAITING);
         // The server that this process runs on is a plane only for a cell.
@@ -47,7 +47,7 @@ impl GuardEvents {
     pub(super) fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange) {
         if self
             .0
-            .try_send(GuardEvent::Braked(plane.clone(), kind, change))
+            .try_send(GuardEvent::Changed(plane.clone(), kind, change))
             .is_err()
         {
             warn!(%plane, kind, ?change, "an event on our Lease was dropped: the buffer is full");
@@ -74,7 +74,7 @@ impl EventRecorder {
     pub(super) async fn run(mut self) {
         while let Some(notice) = self.guard_events.recv().await {
             let (severity, reason, note) = match notice {
-                GuardEvent::Braked(plane, kind, change) => said(&plane, kind, change),
+                GuardEvent::Changed(plane, kind, change) => said(&plane, kind, change),
                 GuardEvent::Unreleased(value, held) => unreleased(&value, &held),
             };
             if let Err(error) = record_event(&self.client, &self.lease, severity, reason, &note).await {

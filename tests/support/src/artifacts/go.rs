@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::workspace;
 
 /// What to do where Go is missing or too old.
-const REMEDY: &str = "The lab needs Go 1.25 or newer, or 1.21 or newer with access to Go's module proxy, from which it \
+const FIX: &str = "The lab needs Go 1.25 or newer, or 1.21 or newer with access to Go's module proxy, from which it \
     fetches the toolchain that tests/lab/go.mod names.\n  Debian, Ubuntu: apt-get install golang-go\n  elsewhere: \
     https://go.dev/dl/, and put its bin directory into PATH\nOr set POPCELL_LAB_BIN to a directory of programs built on \
     another machine.";
@@ -20,13 +20,13 @@ const REMEDY: &str = "The lab needs Go 1.25 or newer, or 1.21 or newer with acce
 pub fn version() -> Result<String> {
     let output = match command().args(["env", "GOVERSION"]).output() {
         Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!("Go is not installed.\n{REMEDY}"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!("Go is not installed.\n{FIX}"),
         Err(error) => return Err(error).context("failed to start go"),
     };
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(
         output.status.success(),
-        "Go cannot build the lab: {}\n{REMEDY}",
+        "Go cannot build the lab: {}\n{FIX}",
         complaint.trim()
     );
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,7 +1,7 @@
 //! A listener on a free port and clients that verify its certificate, for the tests of this crate.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its environment ends")]
 
 mod dial;
 pub(crate) mod http2;

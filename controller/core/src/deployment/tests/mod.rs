@@ -171,7 +171,7 @@ impl Cell {
         done(&plan)
     }
 
-    /// Passes until nothing is left to do but to wait; what they did to Instances.
+    /// Reconciles until nothing is left to do but to wait. Returns what they did to Instances.
     fn settle(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         for _ in 0..20 {

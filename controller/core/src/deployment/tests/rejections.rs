@@ -61,7 +61,7 @@ fn a_cell_that_takes_no_instances_is_reported_once_with_all_counts() {
     assert_eq!(
         (again.status, again.events),
         (None, Vec::new()),
-        "an unchanged world is told nothing"
+        "an unchanged cluster state causes no event"
     );
 
     cell.rejected.clear();
@@ -177,7 +177,10 @@ fn what_is_refused_of_gates_copies_and_claims_is_reported_once_and_taken_back() 
             let plan = cell.plan();
             // What is worse is reported before.
             assert_eq!(plan.events.len(), usize::from(ready), "{start}");
-            assert!(plan.writes().next().is_none(), "nothing but the status is of this pass");
+            assert!(
+                plan.writes().next().is_none(),
+                "this reconcile writes nothing but the status"
+            );
             cell.servers.apply(&plan);
             let (said, reason, message) = cell.said("ReplicasReady");
             assert_eq!(said, "False");

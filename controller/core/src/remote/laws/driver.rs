@@ -85,7 +85,7 @@ impl Driver {
         driver
     }
 
-    /// Steps, with passes of the schedule spread between them: (which job, how many writes before the process dies).
+    /// Steps, with reconciles of the schedule spread between them: (which job, how many writes before the process dies).
     pub(super) fn run(&mut self, steps: &[Step], schedule: &[(usize, usize)]) {
         let share = schedule.len().div_ceil(steps.len().max(1));
         for (index, step) in steps.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Driver {
         }
     }
 
-    /// All planes are there, the cell has done its part, and nobody has anything to do.
+    /// All planes are there, the cell has done its part, and no reconciler has anything to do.
     pub(super) fn converge(&mut self) {
         (self.hub, self.project) = (true, true);
         let deployment = self

@@ -113,7 +113,7 @@ impl Store {
     }
 
     /// The watch restarts because of what we know: that is no failure.
-    pub(crate) fn begin_anew(&self) -> Option<Change> {
+    pub(crate) fn restart(&self) -> Option<Change> {
         self.lose_to(None)
     }
 }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_failure_during_a_watch_restart_is_reported() {
         let store = store();
-        assert_eq!((store.begin_anew(), store.trouble()), (Some(Change::Lost), None));
+        assert_eq!((store.restart(), store.trouble()), (Some(Change::Lost), None));
         assert_eq!(store.lose("away".to_owned()), Some(Change::Lost));
         assert_eq!(store.lose("away".to_owned()), None);
         assert_eq!(store.trouble().as_deref(), Some("away"));

@@ -17,7 +17,7 @@ use crate::queue::{Key, Requeue};
 use crate::reconcile::{LiveReads, Snapshot};
 use crate::reconcilers::management;
 
-/// Wakes one key for each event, and has one key of its own.
+/// Enqueues one key for each event, and has one key of its own.
 #[derive(Default)]
 struct Counting {
     noted: Mutex<usize>,
@@ -41,7 +41,7 @@ impl Reconciler for Counting {
 
     fn keys_for_event(&self, _: &Context, plane: &Plane, _: Kind, _: &Change) -> Vec<Key> {
         *self.enqueued.lock().unwrap() += 1;
-        vec![Key::new(plane, "n", "woken")]
+        vec![Key::new(plane, "n", "enqueued")]
     }
 
     fn keys_on_disengage(&self, _: &Context, _: &Plane) -> Vec<Key> {

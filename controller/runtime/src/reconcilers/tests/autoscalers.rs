@@ -122,7 +122,7 @@ async fn what_an_autoscaler_reports_enqueues_nothing() {
     let mut stripped = one(2, 3);
     stripped["metadata"]["ownerReferences"] =
         json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b" }]);
-    for (change, is_woken) in [
+    for (change, is_enqueued) in [
         (became(one(2, 3)), false),
         (became(one(2, 4)), true),
         (became(stripped), true),
@@ -131,6 +131,6 @@ async fn what_an_autoscaler_reports_enqueues_nothing() {
         (Change::Listed, true),
     ] {
         let enqueued = fixture.keys_for_event("deployment", &Plane::Cell, HORIZONTAL_POD_AUTOSCALER, &change);
-        assert_eq!(enqueued == [key()], is_woken, "{change:?}");
+        assert_eq!(enqueued == [key()], is_enqueued, "{change:?}");
     }
 }

@@ -92,7 +92,7 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
         before: None,
         now: read(of_others),
     };
-    for (change, is_woken) in [
+    for (change, is_enqueued) in [
         (became(quota("20k", "3", "7")), false),
         (became(quota("1k", "3", "7")), true),
         (gone, true),
@@ -100,8 +100,8 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
         (Change::Listed, true),
     ] {
         let enqueued = fixture.keys_for_event("hub-quota", &Plane::Hub, RESOURCE_QUOTA, &change);
-        assert_eq!(enqueued == [of_namespace()], is_woken, "{change:?}");
-        assert_eq!(enqueued.is_empty(), !is_woken, "{change:?}");
+        assert_eq!(enqueued == [of_namespace()], is_enqueued, "{change:?}");
+        assert_eq!(enqueued.is_empty(), !is_enqueued, "{change:?}");
     }
     // A project that is engaged after the hub was listed.
     let enqueued = fixture.keys_for_event("hub-quota", &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);

@@ -13,7 +13,7 @@ fn namespace(uid: &str) -> Value {
     json!({ "metadata": { "name": "default", "uid": uid, "resourceVersion": "1" } })
 }
 
-/// The uid that later passes will take for the Namespace's.
+/// The uid that later reconciles take for the Namespace's.
 fn remembered(fixture: &Fixture) -> Option<String> {
     use popcell_core::object::Fields;
     let found = fixture.context.namespace(&project("p"), "default").known();
@@ -127,7 +127,7 @@ async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
         script.say(LINE, code, found.clone());
         let mut live = LiveReads::default();
         let plane = project("p");
-        let read = fixture.context.read_namespace_anew(&mut live, &plane, "default");
+        let read = fixture.context.reread_namespace(&mut live, &plane, "default");
         read.await.unwrap();
         assert_eq!(enqueued(), expected, "{found}");
     }

@@ -255,7 +255,7 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
         let again = discovery.again();
         let discovery = discovery
             .guarded(fixture.context.clone())
-            .telling(&fixture.context.project_removals);
+            .with_project_removals(&fixture.context.project_removals);
         let running = tokio::spawn(discovery.run(fixture.context.planes.clone()));
         let settled = || tokio::time::sleep(std::time::Duration::from_secs(5));
         settled().await;

@@ -295,7 +295,7 @@ async fn a_status_that_is_denied_alone_is_reported_once_by_an_event_with_the_wor
     for reconcile in 0..20 {
         fixture.reconcile("deployment", &key).await;
         let expected = (reconcile == 0).then(|| ("StatusRejected".to_owned(), message.clone()));
-        assert_eq!(servers.reported(), Vec::from_iter(expected), "pass {reconcile}");
+        assert_eq!(servers.reported(), Vec::from_iter(expected), "reconcile {reconcile}");
     }
     let writes = servers.writes();
     let tried = writes.iter().filter(|line| **line == status).count();

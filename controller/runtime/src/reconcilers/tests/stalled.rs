@@ -145,7 +145,7 @@ impl Bench {
         }
     }
 
-    /// Passes enough to settle; what they did to Instances.
+    /// Reconciles often enough to settle. Returns what they did to Instances.
     async fn reconciles(&self) -> Vec<String> {
         let key = Key::new(&Plane::Cell, "ns-1", "web");
         for _ in 0..5 {
@@ -159,11 +159,11 @@ impl Bench {
         self.server.change(&format!("{INSTANCES}/{name}"), |one| {
             one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
         });
-        self.begin_anew().await;
+        self.restart_watches().await;
     }
 
     /// Watches break, and are restarted with a list.
-    async fn begin_anew(&self) {
+    async fn restart_watches(&self) {
         self.fixture.context.planes.disengage(&Plane::Cell).await;
         self.fixture.context.planes.engage(&Plane::Cell, None).await.unwrap();
         self.listed().await;
@@ -185,7 +185,7 @@ async fn a_watch_that_stalls_makes_no_second_create_and_no_second_replacement() 
     bench.server.change(&path, |one| {
         one["spec"]["template"]["spec"] = json!({ "volumes": [{ "name": "v" }] });
     });
-    bench.begin_anew().await;
+    bench.restart_watches().await;
     // The watch still shows the old web-1, Ready.
     assert_eq!(bench.reconciles().await, ["DELETE web-1", "POST web-1"]);
     advance(LONG).await;

@@ -97,7 +97,7 @@ impl Environment {
         Controller::start(self.spec.clone()).await
     }
 
-    /// The planes by their names in figures.
+    /// The planes by their names in results.
     pub(crate) fn planes(&self) -> [(&'static str, &Plane); 3] {
         [("cell", &self.cell), ("hub", &self.hub), ("project", &self.project)]
     }

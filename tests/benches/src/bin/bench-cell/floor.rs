@@ -16,8 +16,8 @@ use popcell_test_support::{Kind, Plane, objects};
 use serde_json::{Value, json};
 
 use crate::environment::Environment;
-use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
+use crate::results::{Ordered, Who};
 
 /// A namespace in cell and project that no other client looks at.
 const NAMESPACE: &str = "floor";

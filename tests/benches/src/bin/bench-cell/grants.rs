@@ -6,7 +6,7 @@ use anyhow::Result;
 use kube::api::DynamicObject;
 use popcell_api::gates;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_benches::{MillisSince, Sight, Times, is};
+use popcell_benches::{MillisSince, StatusWatch, Times, is};
 use popcell_suites::read::at;
 use popcell_test_support::kind::INSTANCE;
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ti
     let mut stand_ins = StandIns::start(environment);
     drop(stand_ins.quota.take());
     let mut controller = environment.controller().await?;
-    let mut claims = Sight::of(&environment.project, RESOURCE_CLAIM).await?;
-    let mut instances = Sight::of(&environment.cell, INSTANCE).await?;
+    let mut claims = StatusWatch::of(&environment.project, RESOURCE_CLAIM).await?;
+    let mut instances = StatusWatch::of(&environment.cell, INSTANCE).await?;
     let mut samples = Vec::new();
     for number in 0..plan.grants {
         let name = format!("g{number:04}-0");

@@ -9,13 +9,13 @@
 #![forbid(unsafe_code)]
 
 mod environment;
-mod figures;
 mod floor;
 mod grants;
 mod many;
 mod ordered;
 mod plan;
 mod print;
+mod results;
 mod stateful_set;
 
 use std::process::ExitCode;
@@ -25,8 +25,8 @@ use clap::Parser;
 use popcell_benches::Run;
 
 use environment::Environment;
-use figures::Report;
 use plan::Plan;
+use results::Report;
 
 /// Measures popcell-controller in a cell on real control planes.
 #[derive(Parser)]

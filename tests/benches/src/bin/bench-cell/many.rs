@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_benches::{Counters, MillisSince, Sight, Times, for_each, is};
+use popcell_benches::{Counters, MillisSince, StatusWatch, Times, for_each, is};
 use popcell_suites::read::{at, is_ready, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::process;
@@ -12,8 +12,8 @@ use popcell_test_support::{Controller, eventually, objects};
 use serde_json::{Value, json};
 
 use crate::environment::{BELOW, Environment, PATIENCE, REFUSALS, StandIns};
-use crate::figures::{Changed, Idle, Memory, Started, Who};
 use crate::plan::Plan;
+use crate::results::{Changed, Idle, Memory, Started, Who};
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
 
 /// Between two looks at all objects: how exact the time of a start is.
@@ -23,7 +23,7 @@ pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
 }
 
-/// All figures with many. The WorkloadDeployments are left behind.
+/// All results with many. The WorkloadDeployments are left behind.
 pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<(Vec<Memory>, Started, Changed, Idle)> {
     let mut stand_ins = StandIns::start(environment);
     let (mut memory, mut started, mut made) = (Vec::new(), None, 0);
@@ -115,8 +115,8 @@ async fn start(environment: &Environment, controller: &Controller, made: usize, 
 
 /// The provider says of one after the other that it is down.
 async fn change(environment: &Environment, controller: &Controller, plan: &Plan) -> Result<Changed> {
-    let mut deployments = Sight::of(&environment.cell, WORKLOAD_DEPLOYMENT).await?;
-    let mut copies = Sight::of(&environment.hub, INSTANCE).await?;
+    let mut deployments = StatusWatch::of(&environment.cell, WORKLOAD_DEPLOYMENT).await?;
+    let mut copies = StatusWatch::of(&environment.hub, INSTANCE).await?;
     let before = Counters::at_rest(&environment.planes(), controller).await?;
     let (mut to_deployment, mut to_hub) = (Vec::new(), Vec::new());
     for number in 0..plan.changes {

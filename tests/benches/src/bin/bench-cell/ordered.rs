@@ -6,15 +6,15 @@ use std::time::Instant;
 use anyhow::Result;
 use kube::api::DynamicObject;
 use popcell_api::annotations;
-use popcell_benches::{MillisSince, Sight, Times, is};
+use popcell_benches::{MillisSince, StatusWatch, Times, is};
 use popcell_suites::read::{at, is_ready};
 use popcell_test_support::Kind;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
 use crate::environment::{BELOW, Environment, REFUSALS, StandIns};
-use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
+use crate::results::{Ordered, Who};
 
 /// The owner that is measured, and one before it: what a namespace costs once is not what is measured.
 pub(crate) const NAME: &str = "ordered";
@@ -37,11 +37,11 @@ impl Owners {
         slots: i32,
         make: impl AsyncFn(&str, i32) -> Result<Instant>,
     ) -> Result<Ordered> {
-        let mut owners = Sight::of(&environment.cell, self.owner).await?;
+        let mut owners = StatusWatch::of(&environment.cell, self.owner).await?;
         make(WARM, 1).await?;
         owners.of_one(|one| self.is_done(one, WARM, 1)).await?;
 
-        let mut owned = Sight::of(&environment.cell, self.owned).await?;
+        let mut owned = StatusWatch::of(&environment.cell, self.owned).await?;
         let sent = make(NAME, slots).await?;
         let done = owners.of_one(|one| self.is_done(one, NAME, slots)).await?;
         let start_seconds = done.millis_since(sent) / 1e3;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use popcell_benches::{Effort, Times};
 
-use crate::figures::{Memory, Report, Who};
+use crate::results::{Memory, Report, Who};
 
 /// Prints the whole report.
 pub(crate) fn report(report: &Report) {
@@ -96,5 +96,5 @@ fn effort(effort: &Effort) {
     };
     list("requests", &effort.requests);
     list("writes", &effort.writes);
-    list("passes", &effort.passes);
+    list("reconciles", &effort.reconciles);
 }

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::environment::{Environment, PATIENCE, admin};
-use crate::figures::{Ordered, Who};
 use crate::ordered::{NAME, Owners, WARM};
 use crate::plan::Plan;
+use crate::results::{Ordered, Who};
 
 const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
 const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);

@@ -14,9 +14,9 @@ use popcell_test_support::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::figures::Way;
 use crate::front::Front;
 use crate::plan::Plan;
+use crate::results::Way;
 
 /// The city of the member; others have a binding and no cluster.
 pub(crate) const CITY: &str = "DFW";

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kube::api::{DynamicObject, PostParams};
-use popcell_benches::{MillisSince, Sight, is};
+use popcell_benches::{MillisSince, StatusWatch, is};
 use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects};
 use serde_json::json;
 
 use crate::environment::{CITY, Environment, city, id};
-use crate::figures::Latency;
 use crate::plan::Plan;
+use crate::results::Latency;
 
 /// Between one object and the next, for what follows from the first.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
@@ -72,8 +72,8 @@ async fn status(
     hub_namespace: &str,
 ) -> Result<[Latency; 2]> {
     const NAME: &str = "warm-us-dfw";
-    let mut deployments = Sight::of(&environment.server, WORKLOAD_DEPLOYMENT).await?;
-    let mut workloads = Sight::of(&environment.server, WORKLOAD).await?;
+    let mut deployments = StatusWatch::of(&environment.server, WORKLOAD_DEPLOYMENT).await?;
+    let mut workloads = StatusWatch::of(&environment.server, WORKLOAD).await?;
     let (mut to_deployment, mut to_workload) = (Vec::new(), Vec::new());
     for number in 0..plan.samples {
         let ready = i32::try_from(number)?.saturating_add(1);
@@ -104,15 +104,15 @@ async fn status(
 
 /// What the hub shows.
 pub(crate) struct Hub {
-    deployments: Sight,
-    policies: Sight,
+    deployments: StatusWatch,
+    policies: StatusWatch,
 }
 
 impl Hub {
     pub(crate) async fn watched(plane: &Plane) -> Result<Self> {
         Ok(Self {
-            deployments: Sight::of(plane, WORKLOAD_DEPLOYMENT).await?,
-            policies: Sight::of(plane, PROPAGATION_POLICY).await?,
+            deployments: StatusWatch::of(plane, WORKLOAD_DEPLOYMENT).await?,
+            policies: StatusWatch::of(plane, PROPAGATION_POLICY).await?,
         })
     }
 

@@ -10,7 +10,6 @@
 
 mod environment;
 mod failing;
-mod figures;
 mod front;
 mod latency;
 mod memory;
@@ -18,6 +17,7 @@ mod noisy;
 mod plan;
 mod print;
 mod requests;
+mod results;
 
 use std::process::ExitCode;
 
@@ -26,8 +26,8 @@ use clap::Parser;
 use popcell_benches::Run;
 
 use environment::Environment;
-use figures::{Report, Way};
 use plan::Plan;
+use results::{Report, Way};
 
 /// Measures popcell-controller with many projects on real control planes.
 #[derive(Parser)]

@@ -8,8 +8,8 @@ use popcell_test_support::{objects, process};
 use serde_json::json;
 
 use crate::environment::{CITY, Environment, id};
-use crate::figures::{Memory, Way};
 use crate::plan::{LARGE_BYTES, Plan};
+use crate::results::{Memory, Way};
 
 /// A fresh process for each number of projects, and for the largest of them every other way.
 pub(crate) async fn measure(environment: &mut Environment, plan: &Plan) -> Result<Vec<Memory>> {

@@ -11,9 +11,9 @@ use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 
 use crate::environment::{CITY, Environment, id};
 use crate::failing::{create_large, failing_webhook, forget_webhook, largest};
-use crate::figures::Latency;
 use crate::latency::{Hub, PAUSE, create, hub_namespace};
 use crate::plan::Plan;
+use crate::results::Latency;
 
 /// The project whose objects fail, and the one that is measured.
 const NOISY: usize = 0;

@@ -1,7 +1,7 @@
 //! The report for people.
 
-use crate::figures::{Memory, Report};
 use crate::plan::LARGE_BYTES;
+use crate::results::{Memory, Report};
 
 /// Milo's controller-manager in production, which engages projects with the library of upstream's compute operator
 /// (milo-os/milo, pull request 632): projects, and its working set in KiB.

@@ -14,8 +14,8 @@ use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
 use crate::environment::{CITY, Environment, id};
-use crate::figures::Requests;
 use crate::latency::{create, hub_namespace};
+use crate::results::Requests;
 
 const PATIENCE: Duration = Duration::from_mins(5);
 

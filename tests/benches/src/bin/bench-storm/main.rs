@@ -27,7 +27,7 @@ struct Flags {
     /// WorkloadDeployments, half of them in a Push member and half in a Pull member
     #[arg(long, default_value_t = 2000)]
     objects: usize,
-    /// Few objects, to see that it runs; the figures mean nothing
+    /// Few objects, to see that it runs; the results mean nothing
     #[arg(long)]
     short: bool,
 }

@@ -12,15 +12,15 @@ use popcell_test_support::artifacts;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::figures::{median, spelled};
 use crate::plan::MEASURED;
+use crate::results::{median, spelled};
 
 /// Bytes of all that a module is given.
 const BYTES: usize = 1 << 20;
 
 /// A call about a large object.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct LargeFigure {
+pub(crate) struct LargeSummary {
     pub(crate) shape: &'static str,
     #[serde(serialize_with = "spelled")]
     pub(crate) operation: Operation,
@@ -31,7 +31,7 @@ pub(crate) struct LargeFigure {
 }
 
 /// Asks the module of WorkloadDeployments, which carries statuses whole.
-pub(crate) fn measure(calls: usize) -> Result<Vec<LargeFigure>> {
+pub(crate) fn measure(calls: usize) -> Result<Vec<LargeSummary>> {
     let file = artifacts::modules()?.join("compute.wasm");
     let settings = Settings {
         call_timeout: Duration::from_secs(30),
@@ -40,7 +40,7 @@ pub(crate) fn measure(calls: usize) -> Result<Vec<LargeFigure>> {
     let engine = Engine::new(&settings).context("failed to start the engine")?;
     let module = engine.load_file(&file).context("failed to load the module")?;
     let kind = Gvk::new("compute.datumapis.com", "v1alpha", "WorkloadDeployment");
-    let mut figures = Vec::new();
+    let mut summaries = Vec::new();
     for shape in Shape::ALL {
         for operation in MEASURED {
             let texts = Texts::of(&kind, shape, operation)?;
@@ -70,8 +70,8 @@ pub(crate) fn measure(calls: usize) -> Result<Vec<LargeFigure>> {
                     _ => {}
                 }
             }
-            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-            figures.push(LargeFigure {
+            #[expect(clippy::cast_precision_loss, reason = "a value for people")]
+            summaries.push(LargeSummary {
                 shape: shape.name(),
                 operation,
                 cpu_millis: median(times),
@@ -79,7 +79,7 @@ pub(crate) fn measure(calls: usize) -> Result<Vec<LargeFigure>> {
             });
         }
     }
-    Ok(figures)
+    Ok(summaries)
 }
 
 /// What this thread has run so far.

@@ -9,13 +9,13 @@
 
 mod client;
 mod engine;
-mod figures;
 mod large;
 mod memory;
 mod peers;
 mod plan;
 mod print;
 mod report;
+mod results;
 mod verdict;
 
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ use report::Report;
 struct Flags {
     #[command(flatten)]
     run: Run,
-    /// Rounds; a figure is their median
+    /// Rounds; a result is their median
     #[arg(long)]
     rounds: Option<usize>,
     /// Calls per round, peer, operation and number of callers

@@ -24,7 +24,7 @@ pub(crate) fn patches(operation: Operation) -> bool {
 /// Numbers of calls.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
-    /// A figure is the median of this many rounds.
+    /// A result is the median of this many rounds.
     pub(crate) rounds: usize,
     /// Calls per round, peer, operation and number of callers.
     pub(crate) count: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For figures: some minutes.
+    /// For results that count: some minutes.
     pub(crate) fn full() -> Self {
         Self {
             rounds: 5,

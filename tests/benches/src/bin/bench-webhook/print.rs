@@ -1,9 +1,9 @@
 //! The report for people.
 
-use crate::figures::Figure;
 use crate::peers::{Peer, Transport};
 use crate::plan::MEASURED;
 use crate::report::Report;
+use crate::results::Summary;
 
 /// Prints the whole report.
 pub(crate) fn report(report: &Report) {
@@ -26,24 +26,24 @@ fn table(report: &Report, callers: usize) {
         "operation", "who", "over", "p50", "p99", "calls/s", "server CPU", "client CPU", "server MiB"
     );
     for operation in MEASURED {
-        let mut figures: Vec<&Figure> = report
-            .figures
+        let mut summaries: Vec<&Summary> = report
+            .summaries
             .iter()
-            .filter(|figure| figure.key.operation == operation && figure.key.callers == callers)
+            .filter(|summary| summary.key.operation == operation && summary.key.callers == callers)
             .collect();
-        figures.sort_by_key(|figure| (order(figure.key.transport), figure.key.peer));
-        for figure in figures {
+        summaries.sort_by_key(|summary| (order(summary.key.transport), summary.key.peer));
+        for summary in summaries {
             println!(
                 "  {:<16} {:<11} {:<10} {:>7.0} {:>7.0} {:>8.0} {:>10} {:>10.0} {:>11}",
                 operation.as_str(),
-                figure.key.peer.name(),
-                figure.key.transport.name(),
-                figure.p50_micros,
-                figure.p99_micros,
-                figure.calls_per_second,
-                or_dash(figure.server_cpu_micros, 0),
-                figure.client_cpu_micros,
-                or_dash(figure.server_rss_kib.map(|kib| kib / 1024.0), 1)
+                summary.key.peer.name(),
+                summary.key.transport.name(),
+                summary.p50_micros,
+                summary.p99_micros,
+                summary.calls_per_second,
+                or_dash(summary.server_cpu_micros, 0),
+                summary.client_cpu_micros,
+                or_dash(summary.server_rss_kib.map(|kib| kib / 1024.0), 1)
             );
         }
     }
@@ -64,29 +64,29 @@ fn or_dash(value: Option<f64>, digits: usize) -> String {
 
 fn engine_and_memory(report: &Report) {
     println!("\nengine alone, in this process, a fresh instance for every call");
-    for figure in &report.engine {
+    for summary in &report.engine {
         let lua = report
-            .figures
+            .summaries
             .iter()
             .find(|other| {
-                other.key.peer == Peer::Lua && other.key.operation == figure.operation && other.key.callers == 1
+                other.key.peer == Peer::Lua && other.key.operation == summary.operation && other.key.callers == 1
             })
             .map_or(f64::NAN, |lua| lua.p50_micros);
         println!(
             "  {:<16} p50 {:>6.1}   Lua p50 {lua:>6.0}, {:.0} times as much",
-            figure.operation.as_str(),
-            figure.p50_micros,
-            lua / figure.p50_micros
+            summary.operation.as_str(),
+            summary.p50_micros,
+            lua / summary.p50_micros
         );
     }
     println!("\nengine alone, calls about objects of 1 MiB, compute.wasm");
-    for figure in &report.large {
+    for summary in &report.large {
         println!(
             "  {:<16} {:<16} CPU {:>6.1} ms   guest {:>5.1} MiB",
-            figure.operation.as_str(),
-            figure.shape,
-            figure.cpu_millis,
-            figure.guest_mib
+            summary.operation.as_str(),
+            summary.shape,
+            summary.cpu_millis,
+            summary.guest_mib
         );
     }
     println!("\nresident memory of popcell-webhook, 16 callers over http/1.1");

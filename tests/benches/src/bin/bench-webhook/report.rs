@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::client::{self, Measurement, Turn};
 use crate::engine::EngineCall;
-use crate::figures::{EngineFigure, Figure, Key, median};
-use crate::large::{self, LargeFigure};
+use crate::large::{self, LargeSummary};
 use crate::memory::{self, Memory};
 use crate::peers::{Peer, Peers, Target};
 use crate::plan::{MEASURED, Plan, patches};
+use crate::results::{EngineSummary, Key, Summary, median};
 use crate::verdict::{self, Verdict};
 
 /// Everything that was measured.
@@ -17,9 +17,9 @@ use crate::verdict::{self, Verdict};
 pub(crate) struct Report {
     pub(crate) plan: Plan,
     pub(crate) object_bytes: usize,
-    pub(crate) figures: Vec<Figure>,
-    pub(crate) engine: Vec<EngineFigure>,
-    pub(crate) large: Vec<LargeFigure>,
+    pub(crate) summaries: Vec<Summary>,
+    pub(crate) engine: Vec<EngineSummary>,
+    pub(crate) large: Vec<LargeSummary>,
     pub(crate) memory: Memory,
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -40,12 +40,12 @@ impl Report {
         let large = large::measure(plan.large_calls)?;
         println!("memory over {} calls", plan.memory_calls[1]);
         let memory = memory::measure(plan).await?;
-        let (figures, of_engine) = samples.figures();
+        let (summaries, of_engine) = samples.summaries();
         Ok(Self {
             plan: plan.clone(),
             object_bytes: engine.object_bytes(),
-            verdicts: verdict::all(&figures, &of_engine, &large, &memory),
-            figures,
+            verdicts: verdict::all(&summaries, &of_engine, &large, &memory),
+            summaries,
             engine: of_engine,
             large,
             memory,
@@ -57,7 +57,7 @@ impl Report {
 #[derive(Default)]
 struct Samples {
     clients: Vec<(Key, Vec<Measurement>)>,
-    engine: Vec<EngineFigure>,
+    engine: Vec<EngineSummary>,
 }
 
 impl Samples {
@@ -97,12 +97,12 @@ impl Samples {
     }
 
     fn add_engine(&mut self, operation: popcell_protocol::Operation, micros: f64) {
-        match self.engine.iter_mut().find(|figure| figure.operation == operation) {
-            Some(figure) => {
-                figure.rounds.push(micros);
-                figure.p50_micros = median(figure.rounds.clone());
+        match self.engine.iter_mut().find(|summary| summary.operation == operation) {
+            Some(summary) => {
+                summary.rounds.push(micros);
+                summary.p50_micros = median(summary.rounds.clone());
             }
-            None => self.engine.push(EngineFigure {
+            None => self.engine.push(EngineSummary {
                 operation,
                 p50_micros: micros,
                 rounds: vec![micros],
@@ -110,9 +110,9 @@ impl Samples {
         }
     }
 
-    fn figures(self) -> (Vec<Figure>, Vec<EngineFigure>) {
-        let figures = self.clients.into_iter();
-        let figures = figures.map(|(key, rounds)| Figure::of(key, rounds)).collect();
-        (figures, self.engine)
+    fn summaries(self) -> (Vec<Summary>, Vec<EngineSummary>) {
+        let summaries = self.clients.into_iter();
+        let summaries = summaries.map(|(key, rounds)| Summary::of(key, rounds)).collect();
+        (summaries, self.engine)
     }
 }

@@ -3,11 +3,11 @@
 use popcell_protocol::Operation;
 use serde::Serialize;
 
-use crate::figures::{EngineFigure, Figure, Key};
-use crate::large::LargeFigure;
+use crate::large::LargeSummary;
 use crate::memory::Memory;
 use crate::peers::{Peer, Transport};
 use crate::plan::{MEASURED, patches};
+use crate::results::{EngineSummary, Key, Summary};
 
 /// How far the memory of a server may move while it is called flat.
 const FLAT: f64 = 1.05;
@@ -35,44 +35,53 @@ impl Verdict {
     }
 }
 
-/// All requirements. One whose figures are missing is not met.
-pub(crate) fn all(figures: &[Figure], engine: &[EngineFigure], large: &[LargeFigure], memory: &Memory) -> Vec<Verdict> {
+/// All requirements. One whose values are missing is not met.
+pub(crate) fn all(
+    summaries: &[Summary],
+    engine: &[EngineSummary],
+    large: &[LargeSummary],
+    memory: &Memory,
+) -> Vec<Verdict> {
     let mut verdicts: Vec<_> = MEASURED
         .into_iter()
         .flat_map(|operation| {
-            let ours = figures
+            let ours = summaries
                 .iter()
-                .filter(move |figure| figure.key.peer == Peer::Popcell && figure.key.operation == operation);
-            ours.flat_map(|ours| of_server(figures, ours))
+                .filter(move |summary| summary.key.peer == Peer::Popcell && summary.key.operation == operation);
+            ours.flat_map(|ours| of_server(summaries, ours))
         })
         .collect();
     verdicts.sort_by_key(|verdict| verdict.requirement);
-    verdicts.push(of_engine(figures, engine));
+    verdicts.push(of_engine(summaries, engine));
     verdicts.extend(of_large(large));
     verdicts.push(of_memory(memory));
     verdicts
 }
 
 /// The dearest call decides; without any there is no verdict that is met.
-fn of_large(large: &[LargeFigure]) -> [Verdict; 2] {
-    let most = |requirement, value: fn(&LargeFigure) -> f64, limit: f64| {
+fn of_large(large: &[LargeSummary]) -> [Verdict; 2] {
+    let most = |requirement, value: fn(&LargeSummary) -> f64, limit: f64| {
         let dearest = large.iter().max_by(|one, other| value(one).total_cmp(&value(other)));
-        let of = dearest.map_or_else(String::new, |figure| {
-            format!("{}, {}", figure.operation.as_str(), figure.shape)
+        let of = dearest.map_or_else(String::new, |summary| {
+            format!("{}, {}", summary.operation.as_str(), summary.shape)
         });
         Verdict::new(requirement, of, dearest.map_or(f64::NAN, value) / limit, 1.0)
     };
     [
-        most("CPU of a call about 1 MiB, to 30 ms", |figure| figure.cpu_millis, 30.0),
+        most(
+            "CPU of a call about 1 MiB, to 30 ms",
+            |summary| summary.cpu_millis,
+            30.0,
+        ),
         most(
             "guest memory of a call about 1 MiB, to 16 MiB",
-            |figure| figure.guest_mib,
+            |summary| summary.guest_mib,
             16.0,
         ),
     ]
 }
 
-fn of_server(figures: &[Figure], ours: &Figure) -> Vec<Verdict> {
+fn of_server(summaries: &[Summary], ours: &Summary) -> Vec<Verdict> {
     let key = ours.key;
     let callers = if key.callers == 1 { "caller" } else { "callers" };
     let of = format!(
@@ -82,10 +91,10 @@ fn of_server(figures: &[Figure], ours: &Figure) -> Vec<Verdict> {
         key.callers
     );
     let server_of = |peer| {
-        let theirs = find(figures, Key { peer, ..key });
+        let theirs = find(summaries, Key { peer, ..key });
         ratio(
             ours.server_cpu_micros,
-            theirs.and_then(|figure| figure.server_cpu_micros),
+            theirs.and_then(|summary| summary.server_cpu_micros),
         )
     };
     let share = if patches(key.operation) { 6.0 } else { 4.0 };
@@ -109,7 +118,7 @@ fn of_server(figures: &[Figure], ours: &Figure) -> Vec<Verdict> {
             transport: Transport::InProcess,
             ..key
         };
-        let lua = find(figures, lua).map(Figure::total_cpu_micros);
+        let lua = find(summaries, lua).map(Summary::total_cpu_micros);
         verdicts.push(Verdict::new(
             "CPU of client and server, to Lua's",
             of,
@@ -120,11 +129,11 @@ fn of_server(figures: &[Figure], ours: &Figure) -> Vec<Verdict> {
     verdicts
 }
 
-fn of_engine(figures: &[Figure], engine: &[EngineFigure]) -> Verdict {
+fn of_engine(summaries: &[Summary], engine: &[EngineSummary]) -> Verdict {
     let operation = Operation::InterpretHealth;
-    let ours = engine.iter().find(|figure| figure.operation == operation);
+    let ours = engine.iter().find(|summary| summary.operation == operation);
     let lua = find(
-        figures,
+        summaries,
         Key {
             peer: Peer::Lua,
             transport: Transport::InProcess,
@@ -136,8 +145,8 @@ fn of_engine(figures: &[Figure], engine: &[EngineFigure]) -> Verdict {
         "median time of an engine call, to Lua's",
         format!("{}, in process", operation.as_str()),
         ratio(
-            ours.map(|figure| figure.p50_micros),
-            lua.map(|figure| figure.p50_micros),
+            ours.map(|summary| summary.p50_micros),
+            lua.map(|summary| summary.p50_micros),
         ),
         1.0 / 15.0,
     )
@@ -157,9 +166,9 @@ fn of_memory(memory: &Memory) -> Verdict {
     )
 }
 
-/// The figure of a key.
-pub(crate) fn find(figures: &[Figure], key: Key) -> Option<&Figure> {
-    figures.iter().find(|figure| figure.key == key)
+/// The summary of a key.
+pub(crate) fn find(summaries: &[Summary], key: Key) -> Option<&Summary> {
+    summaries.iter().find(|summary| summary.key == key)
 }
 
 fn ratio(ours: Option<f64>, theirs: Option<f64>) -> f64 {
@@ -175,20 +184,20 @@ mod tests {
     use crate::memory::Sample;
 
     #[test]
-    fn a_figure_that_is_missing_meets_nothing() {
+    fn a_missing_summary_meets_nothing() {
         let verdict = of_engine(&[], &[]);
         assert!(verdict.ratio.is_nan() && !verdict.met);
     }
 
     #[test]
     fn the_dearest_large_call_decides() {
-        let figure = |cpu_millis, guest_mib| LargeFigure {
+        let summary = |cpu_millis, guest_mib| LargeSummary {
             shape: "deep",
             operation: Operation::Retain,
             cpu_millis,
             guest_mib,
         };
-        let [cpu, memory] = of_large(&[figure(3.0, 15.0), figure(31.0, 2.0)]);
+        let [cpu, memory] = of_large(&[summary(3.0, 15.0), summary(31.0, 2.0)]);
         assert!(!cpu.met && memory.met);
         assert_eq!(cpu.of, "Retain, deep");
         assert!(of_large(&[]).iter().all(|verdict| !verdict.met));

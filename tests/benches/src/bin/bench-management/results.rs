@@ -26,7 +26,7 @@ pub(crate) struct Report {
 pub(crate) enum Way {
     /// Over TLS, with an authority in the kubeconfig.
     Tls,
-    /// Over plain HTTP, with an authority in the kubeconfig that nobody asks for.
+    /// Over plain HTTP, with an authority in the kubeconfig that is not used.
     Plain,
     /// Over plain HTTP and without an authority: each client loads those of the system.
     PlainSystemRoots,

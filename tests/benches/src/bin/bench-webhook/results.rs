@@ -18,7 +18,7 @@ pub(crate) struct Key {
 
 /// Medians, and the rounds that they come from.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Figure {
+pub(crate) struct Summary {
     #[serde(flatten)]
     pub(crate) key: Key,
     pub(crate) p50_micros: f64,
@@ -32,14 +32,14 @@ pub(crate) struct Figure {
 
 /// Median time of a call of the engine alone.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct EngineFigure {
+pub(crate) struct EngineSummary {
     #[serde(serialize_with = "spelled")]
     pub(crate) operation: Operation,
     pub(crate) p50_micros: f64,
     pub(crate) rounds: Vec<f64>,
 }
 
-impl Figure {
+impl Summary {
     /// Of the rounds of one key, of which there is at least one.
     pub(crate) fn of(key: Key, rounds: Vec<Measurement>) -> Self {
         let of = |value: fn(&Measurement) -> f64| median(rounds.iter().map(value).collect());

@@ -21,7 +21,7 @@ pub(crate) struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Who {
-    /// Nobody: this process sends what cannot be skipped, each request after the answer to the one before.
+    /// No controller: this process sends the requests that cannot be skipped, each request after the answer to the one before.
     BareRequests,
     /// The StatefulSet controller of Kubernetes, with pods.
     StatefulSet,
