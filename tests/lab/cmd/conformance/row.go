@@ -24,7 +24,7 @@ type row struct {
 	CAFile         string          `json:"ca_file"`
 	CAPEM          string          `json:"ca_pem"`
 	TimeoutSeconds *int32          `json:"timeout_seconds"`
-	// Amend adds what nobody knows to the client's request.
+	// Amend adds unknown fields to the client's request.
 	Amend bool `json:"amend"`
 	// Customizations are files of Lua to run in process instead of a URL.
 	Customizations []string `json:"customizations"`

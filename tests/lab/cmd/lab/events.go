@@ -54,12 +54,12 @@ type failedEvent struct {
 	Log     string `json:"log,omitempty"`
 }
 
-// failed tells that the lab could not start.
+// failed reports that the lab could not start.
 func (e *events) failed(err error) {
 	e.write(failedEvent{Event: "failed", Message: err.Error()})
 }
 
-// died tells of a program that ended by itself.
+// died reports a program that ended by itself.
 func (e *events) died(death process.Death) {
 	e.write(failedEvent{Event: "failed", Process: death.Name, Message: death.Message, Log: death.Log})
 }

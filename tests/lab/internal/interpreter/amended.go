@@ -19,7 +19,7 @@ import (
 )
 
 // Amended is an interpreter behind a URL that gets more than Karmada's client can
-// be made to send: parameters and fields that nobody knows yet, as a later version
+// be made to send: parameters and fields that no client knows yet, as a later version
 // might have them. A server on the way adds them to the client's own requests.
 type Amended struct {
 	webhook *Webhook

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// superviseEnv makes the test program a supervisor of one long sleep that tells
+// superviseEnv makes the test program a supervisor of one long sleep that prints
 // the sleep's pid.
 const superviseEnv = "POPCELL_LAB_TEST_SUPERVISE"
 
@@ -74,8 +74,8 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 	t.Errorf("process %d still runs", pid)
 }
 
-// runs is false for a process that is gone, and for one that has ended but that
-// nobody has collected yet.
+// runs is false for a process that is gone, and for one that has ended but was
+// not reaped yet.
 func runs(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -37,7 +37,7 @@ type Definition struct {
 	Ready func(context.Context) error
 }
 
-// Death tells of a program that ended without being asked to.
+// Death describes a program that ended without being asked to.
 type Death struct {
 	Name    string
 	Message string
