@@ -54,7 +54,7 @@ pub(crate) fn faketime() -> Result<()> {
     }
 }
 
-/// What runs containers, for root: nobody else may start them.
+/// What runs containers, for root: no other user may start them.
 fn containers() -> Result<()> {
     match missing_for_containers() {
         Some(missing) if is_root() => {
@@ -135,7 +135,7 @@ pub(crate) struct Ci {
 }
 
 impl Ci {
-    /// Installs what is missing, and runs the tests unless told not to.
+    /// Installs what is missing, and runs the tests unless `--prepare` is given.
     pub(crate) fn run(&self) -> Result<()> {
         if let Err(missing) = artifacts::go::version() {
             println!("{missing:#}");

@@ -39,7 +39,7 @@ const LONG: [(&str, usize); 10] = [
 /// How many of the slowest tests are named at the end.
 const SLOWEST: usize = 10;
 
-/// Instances of inotify that one lab needs, with room; Linux allows a user 128 unless told otherwise.
+/// Instances of inotify that one lab needs, with room; Linux allows a user 128 by default.
 const INOTIFY_PER_LAB: usize = 100;
 
 /// Memory that one lab takes with its suite, in KiB, with room.
@@ -170,7 +170,7 @@ fn built() -> Result<Vec<Program>> {
     Ok(found)
 }
 
-/// The test program that a line of cargo's messages tells of.
+/// The test program that a line of cargo's messages names.
 fn program_of(line: &str, root: &Path) -> Option<Program> {
     let message: Value = serde_json::from_str(line).ok()?;
     let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str);

@@ -147,7 +147,7 @@ pub(crate) fn result_of(line: &str) -> Option<Counts> {
     })
 }
 
-/// The command as somebody would type it in the repository's root.
+/// The command as a user would type it in the repository's root.
 pub(crate) fn as_typed(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|argument| quoted(&argument.to_string_lossy())));

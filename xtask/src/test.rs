@@ -199,7 +199,7 @@ fn dependencies(steps: &mut Steps) -> Result<()> {
 }
 
 /// `check` ends alike for an advisory that was found and for a database that is not there, so the database is fetched by
-/// itself: only when that fails is the step left out. (A `deny.toml` that cannot be read has failed the step before.)
+/// itself: only when that fails is the step skipped. (A `deny.toml` that cannot be read has failed the step before.)
 fn advisories(steps: &mut Steps, fetch: &mut Command, check: &mut Command) -> Result<()> {
     let fetched = fetch.output().context("failed to start cargo-deny")?;
     if fetched.status.success() {

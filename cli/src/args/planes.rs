@@ -297,7 +297,7 @@ fn pace(text: &str) -> Result<Pace, String> {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Follows a Workload from the project over the hub into its cells: Workload, WorkloadDeployment, its copy on the hub, policy,
-binding, Work, the cell's object, Instances, and their claims back in the project. Where something does not go on, one reason
+binding, Work, the cell's object, Instances, and their claims back in the project. Where something is stuck, one reason
 is given. Nothing is written. A cell that no kubeconfig is given for is shown by its Instances' copies on the hub.
 
 Exit codes: 0 nothing is broken; 1 something is; 4 a server could not be asked; 130 -w was interrupted.

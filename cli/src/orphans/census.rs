@@ -1,7 +1,7 @@
 //! How many of the projects that hub namespaces name the discovery server knows. Pure.
 //!
 //! In mode `milo` nothing says which server lists the Projects but a kubeconfig, and that of another installation, or of one
-//! that was restored from an old backup, answers NotFound to each project that lives. Only their number tells.
+//! that was restored from an old backup, answers NotFound to each project that lives. Only their number shows it.
 
 use std::collections::BTreeSet;
 

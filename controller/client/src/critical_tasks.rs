@@ -1,10 +1,10 @@
 //! Tasks without which the process is of no use.
 //!
-//! A task that panics dies alone: tokio tells whoever waits for it, and no task waits for one that is to run until the end.
-//! The rest would go on, keep the Lease and answer probes, and reconcile nothing. So its end is reported here, and the
-//! program ends because of it.
+//! A task that panics dies alone: tokio reports it to the task that awaits it, and no task awaits one that is to run until
+//! the end. The rest would keep running, hold the Lease and answer probes, and reconcile nothing. So its end is reported
+//! here, and the program ends because of it.
 //!
-//! Invariant: the first end is kept, so none is lost whoever asks when.
+//! Invariant: the first end is kept, so none is lost, however late a caller asks.
 
 use std::any::Any;
 use std::fmt;

@@ -24,7 +24,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 /// A Pod that was there for so long begins the row again.
 const STEADY: Duration = Duration::from_mins(10);
-/// No event tells that a Pod of another owner is gone, so it is looked for after this time.
+/// No event reports that a Pod of another owner is gone, so it is looked for after this time.
 const FOREIGN: Duration = Duration::from_secs(30);
 
 /// Where an Instance names its gates.

@@ -7,7 +7,7 @@
 //!   and number are limited, the number for each peer address too.
 //! - All that clients make a listener hold has one bound in bytes, counted as it arrives and until it is written. Where it
 //!   is reached, those who keep much for long lose it first.
-//! - After the stop signal every answered call tells its client to leave; a request of which only a part has arrived is
+//! - After the stop signal every answer asks its client to close the connection; a request of which only a part has arrived is
 //!   cut when the grace ends, a request that is being answered is not.
 //!
 //! Why not a library: `axum-server` 0.8 treats every connection alike at a graceful stop (one that has sent half a request

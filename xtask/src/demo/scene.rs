@@ -27,7 +27,7 @@ pub(super) struct Scene {
 /// Who runs the containers of Pods.
 #[derive(Clone, Copy)]
 pub(super) enum Containers {
-    /// Nobody: KWOK says that they run, after this time.
+    /// No program: KWOK reports that they run, after this time.
     Played(Duration),
     /// Kubelets.
     Real,

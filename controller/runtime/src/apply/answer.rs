@@ -1,7 +1,7 @@
 //! What an answer of an API server means, and whose fault it is.
 //!
-//! The code alone does not say. A webhook that cannot be called, a quota and an object that is too large for etcd are all
-//! told with codes that a server in trouble uses too, and a webhook that denies chooses code, reason and `Retry-After`. So
+//! The code alone does not say. A webhook that cannot be called, a quota and an object that is too large for etcd all
+//! have codes that a server in trouble uses too, and a webhook that denies chooses code, reason and `Retry-After`. So
 //! the words count, where the API server writes them itself: they stand before what a webhook may add. The headers
 //! `X-Kubernetes-PF-*` say nothing here: every answer has them that Priority and Fairness has classified, also those whose
 //! reason is a webhook.

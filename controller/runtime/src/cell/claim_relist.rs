@@ -1,5 +1,5 @@
-//! Claims that are read again while Instances wait for them: a watch can lose an event, and one whose server hangs tells
-//! nothing.
+//! Claims that are read again while Instances wait for them: a watch can lose an event, and one whose server hangs
+//! delivers nothing.
 //!
 //! Invariants: no reconcile waits for it; a project is read as a whole, at most once a tier of whoever waits there,
 //! however many do, and while its watch brings anything at most once in [`BUSY`]; no more than [`AT_ONCE`] are read at

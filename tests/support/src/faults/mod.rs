@@ -1,4 +1,4 @@
-//! A proxy between a program and a real server, which fails as a test tells it. Without a fault every answer is the
+//! A proxy between a program and a real server, which fails as a test asks for. Without a fault every answer is the
 //! server's; it counts all that it is asked.
 //!
 //! It takes plain HTTP/1 on a port of the loopback and reaches the server with the credentials of a kubeconfig, so that

@@ -1,4 +1,4 @@
-//! Who a request is from, as a front proxy tells it to an API server.
+//! Who a request is from, as a front proxy reports it to an API server.
 
 use anyhow::{Context, Result};
 use axum::http::header::AUTHORIZATION;

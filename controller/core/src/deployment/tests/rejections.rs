@@ -185,7 +185,7 @@ fn what_is_refused_of_gates_copies_and_claims_is_reported_once_and_taken_back() 
             let (said, reason, message) = cell.said("ReplicasReady");
             assert_eq!(said, "False");
             if ready {
-                assert_eq!(cell.said("Available"), before, "what runs goes on");
+                assert_eq!(cell.said("Available"), before, "running workloads are unaffected");
                 assert_eq!(reason, "Rejected");
                 assert!(message.contains(start) && message.ends_with(WORDS), "{message}");
             }

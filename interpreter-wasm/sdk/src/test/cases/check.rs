@@ -59,7 +59,7 @@ fn judge(case: &Case, answered: &Result<Answer, Error>) -> Result<(), Failure> {
             {
                 return fail(
                     output(case),
-                    format!("leftOut: expected {expected} parts of the statuses to be left out, got {got}"),
+                    format!("leftOut: expected {expected} parts of the statuses to be dropped, got {got}"),
                 );
             }
             parts.iter().try_for_each(|part| match answer.part(&part.key) {

@@ -1,4 +1,4 @@
-//! What a ResourceClaim asks for, and what it has been told.
+//! What a ResourceClaim asks for, and the answer that it got.
 
 use kube::api::DynamicObject;
 use popcell_api::quota::{self, ResourceClaimSpec};
