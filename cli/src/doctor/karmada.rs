@@ -1,4 +1,4 @@
-//! What Karmada has: is our webhook registered as it should be, does another client answer instead, do the members fit?
+//! What Karmada has: is our webhook registered as it should be, does another interpreter answer instead, do the members fit?
 
 use std::collections::{BTreeMap, BTreeSet};
 

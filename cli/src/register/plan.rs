@@ -196,7 +196,7 @@ impl Rule {
     }
 }
 
-/// The object without our entry; `None` when no other client has one in it.
+/// The object without our entry; `None` when it has no other entry.
 pub fn without(object: &Value, webhook: &str) -> Option<Value> {
     let mut left = webhooks(object);
     left.retain(|entry| !named(entry, webhook));

@@ -8,7 +8,7 @@ use popcell_protocol::{Gvk, Operation};
 
 use crate::planes::karmada::{Configuration, Customization};
 
-/// One operation that another client takes.
+/// One operation that another interpreter answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadow {
     /// The kind.

@@ -81,7 +81,7 @@ impl Metrics {
         *count = count.saturating_add(by);
     }
 
-    /// A counter that another client keeps has reached this figure. It never goes down.
+    /// A counter that other code keeps has reached this value. It never decreases.
     pub fn reach<const N: usize>(&self, counter: &Counter<N>, labels: &[&str; N], total: u64) {
         let mut values = self.values.lock();
         let count = row(&mut values.counters, &counter.0, labels);
@@ -105,7 +105,7 @@ impl Metrics {
         row(&mut self.values.lock().histograms, &histogram.0, labels).observe(time);
     }
 
-    /// A histogram that another client keeps has become this.
+    /// A histogram that other code keeps has these values.
     pub fn show<const N: usize>(&self, histogram: &Histogram<N>, labels: &[&str; N], times: &DurationHistogram) {
         *row(&mut self.values.lock().histograms, &histogram.0, labels) = times.clone();
     }

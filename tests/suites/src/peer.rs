@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use popcell_test_support::{Guarded, artifacts, eventually};
 use tempfile::TempDir;
 
-/// A webhook of another client. It ends with this value.
+/// A webhook of another vendor. It ends with this value.
 pub struct Peer {
     process: Guarded,
     url: String,

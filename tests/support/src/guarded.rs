@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 /// Runs the program beside a watcher that reads our end of a pipe: when it closes, because we close it or because this
 /// process is gone in whatever way, the program gets SIGTERM. Its exit status becomes the shell's. Once the program has
-/// ended the watcher is ended too, since its process id may then be another client's.
+/// ended the watcher is ended too, since its process id may then be another process's.
 const GUARD: &str = r#"
 exec 3>&1 1>&2 4<&0
 "$@" </dev/null 3>&- 4<&- &

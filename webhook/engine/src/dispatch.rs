@@ -1,4 +1,4 @@
-//! From a request to an answer on an async runtime, so that a module that loops hurts no other client.
+//! From a request to an answer on an async runtime, so that a module that loops delays no other call.
 //!
 //! A call first runs right here for a short time, which is all that nearly every call needs. When that time is up it is
 //! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there

@@ -50,7 +50,7 @@ pub(super) struct Hindrance<'a> {
 }
 
 impl Hindrance<'_> {
-    /// Its city may not be used, and no other client says so.
+    /// Its city may not be used, and no Workload reports that.
     pub(super) fn is_unserved(self) -> bool {
         self.served == Observed::Known(false) && !self.derived
     }

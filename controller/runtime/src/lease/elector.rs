@@ -82,7 +82,7 @@ impl LeaderElector {
         Permit::of(self.permit.subscribe(), self.clock)
     }
 
-    /// Tells when the deletion guard on mass deletion is released.
+    /// Reports when the deletion guard is released.
     pub fn releases(&self) -> Releases {
         self.releases.clone()
     }
@@ -212,7 +212,7 @@ impl LeaderElector {
                     other => return self.unreleased(&other),
                 };
             }
-            // It is gone, or another client has it.
+            // It is gone, or another replica holds it.
             let free = found
                 .take()
                 .and_then(|lease| self.machine.released(lease, Timestamp::now()));

@@ -213,7 +213,7 @@ impl Machine {
         });
     }
 
-    /// Whether no other client can have permission.
+    /// Whether no other replica can have permission.
     fn is_free(&self, now: Time) -> bool {
         self.seen
             .as_ref()

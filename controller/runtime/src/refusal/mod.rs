@@ -338,7 +338,7 @@ impl ApplyError {
     pub fn requeue(&self) -> Requeue {
         match self {
             Self::Unreachable(_, delay) | Self::CircuitOpen(_, delay) => Requeue::Postponed(*delay),
-            // Engaging tells of everything again; and who does not hold the Lease ends soon.
+            // Engaging enqueues everything again, and a process that does not hold the Lease ends soon.
             Self::Disengaged(_) | Self::NotAllowed => Requeue::OnEvent,
             Self::Unproven(_) => Requeue::WithBackoff(Backoff::TRANSIENT),
             Self::Failed(failed) if failed.refusal.may_be_the_server() || self.stale().is_some() => {

@@ -36,7 +36,7 @@ const ESCAPED: u32 = 1 << 31;
 /// The longest text that can be read: places have 32 bits, one of which is [`ESCAPED`].
 pub(super) const MAX_TEXT: usize = ESCAPED as usize - 1;
 
-/// A value in a text that another client holds: what a walk looks at costs no memory.
+/// A value in a borrowed text: a walk over it allocates no memory.
 #[derive(Clone, Copy)]
 pub(super) struct Raw<'a> {
     document: &'a Document,

@@ -1,5 +1,5 @@
 //! Where the served certificate comes from, and how it is replaced while connections go on: here a pair in two files
-//! that another client renews (cert-manager, a Secret volume, a person), in `self_signed` an authority of one's own.
+//! that another program renews (cert-manager, a Secret volume, a person), in `self_signed` an authority of one's own.
 //!
 //! Looking is polling: file notifications miss the swap of a Secret volume's `..data` link and do not survive a removed
 //! directory. What counts is the content, compared by hash. Each look stands alone, so any number of rotations works like
@@ -122,7 +122,7 @@ impl CertificateError {
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A certificate chain and its key, in two PEM files that another client renews.
+    /// A certificate chain and its key, in two PEM files that another program renews.
     Files(FilePair),
     /// An authority in a directory that the replicas share, and a certificate that each replica makes for itself.
     SelfSigned(SelfSigned),

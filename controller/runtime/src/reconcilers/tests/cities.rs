@@ -63,7 +63,7 @@ async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one(
         writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
         "{writes:?}"
     );
-    // The binding comes: whom it concerns is enqueued, and no other client.
+    // The binding comes: the keys that it concerns are enqueued, and no others.
     fixture.event_router.lead();
     let enqueued = |change: &Change| {
         let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();

@@ -147,7 +147,7 @@ impl Environment {
 
 /// Stand-ins that take no time of their own. They end with this value.
 pub(crate) struct StandIns {
-    /// Taken away where its word is given by another client.
+    /// `None` where another program answers in its place.
     pub(crate) provider: Option<Provider>,
     /// The same.
     pub(crate) quota: Option<Quota>,

@@ -19,10 +19,10 @@ use crate::environment::Environment;
 use crate::plan::Plan;
 use crate::results::{Ordered, Who};
 
-/// A namespace in cell and project that no other client looks at.
+/// A namespace in cell and project that no other program uses.
 const NAMESPACE: &str = "floor";
 
-/// With no other client at work.
+/// While no controller is at work.
 pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ordered> {
     for plane in [&environment.cell, &environment.project] {
         plane.apply(&objects::namespace(NAMESPACE)).await?;

@@ -4,7 +4,7 @@
 //! - Servers are real: a cell, a hub with Karmada, a project behind the gateway. Our program is the optimised build, as its
 //!   shipped users; stand-ins take no time of their own but their requests.
 //! - The least that ordered starts can take, and the StatefulSet controller of Kubernetes, run on the same servers in the
-//!   same run, each while no other client is at work.
+//!   same run, each while no other controller is at work.
 //! - Values are printed and written; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 

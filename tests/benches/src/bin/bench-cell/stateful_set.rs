@@ -22,7 +22,7 @@ use crate::results::{Ordered, Who};
 
 const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
 const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);
-/// A namespace in the cell that no other client looks at.
+/// A namespace in the cell that no other program uses.
 pub(crate) const NAMESPACE: &str = "peer";
 /// Writes of the kubelet that are under way.
 const AT_ONCE: usize = 16;
