@@ -120,4 +120,8 @@ pub struct WorkloadDeploymentStatus {
     /// Label selector of the Pods of the instances in the cell, for an autoscaler there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
+    /// In a single cluster the instance type with its size, as the annotation `compute.datumapis.com/instance-type-size` has it: it
+    /// counts while no InstanceType has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_type_size: Option<String>,
 }

@@ -3,7 +3,8 @@
 //! - The platform's own server has the catalogue: projects, hub and cells have none.
 //! - What goes with an object is about the type that its spec names, and of the size that the catalogue says. A type that is no
 //!   longer there keeps the size that the object has.
-//! - Without a catalogue, and of a type that is as large as the built-in one of its name, nothing goes with the object.
+//! - Without objects the size of the built-in type is assumed: what an object has of a size from a catalogue is kept.
+//! - Of a type that is as large as the built-in one of its name nothing goes with the object.
 //!
 //! Why: `docs/decisions/32-instance-types.md`.
 
@@ -24,6 +25,8 @@ pub const MOST: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
     sizes: BTreeMap<String, TypeSize>,
+    /// No object says so.
+    is_assumed: bool,
 }
 
 /// An InstanceType that does not count.
@@ -50,6 +53,7 @@ impl Default for Catalogue {
         let built_in = TypeSize::built_in().map(|size| (BUILT_IN.to_owned(), size));
         Self {
             sizes: built_in.into_iter().collect(),
+            is_assumed: true,
         }
     }
 }
@@ -91,7 +95,8 @@ impl Catalogue {
         if sizes.is_empty() {
             return (Self::default(), ignored);
         }
-        (Self { sizes }, ignored)
+        let is_assumed = false;
+        (Self { sizes, is_assumed }, ignored)
     }
 
     /// The names of all types, in order.
@@ -104,10 +109,11 @@ impl Catalogue {
         self.sizes.get(name).copied()
     }
 
-    /// The types that are of another size in another catalogue, or in one of the two only.
+    /// The types that are of another size in another catalogue, or in one of the two only, or said by objects of one only.
     pub fn differences<'a>(&'a self, other: &'a Self) -> BTreeSet<&'a str> {
         let all = self.sizes.keys().chain(other.sizes.keys()).map(String::as_str);
-        all.filter(|name| self.size(name) != other.size(name)).collect()
+        let says = |one: &Self, name| Some((one.size(name)?, one.is_assumed));
+        all.filter(|name| says(self, name) != says(other, name)).collect()
     }
 }
 
@@ -125,8 +131,35 @@ fn read(object: &Object) -> Result<(&str, TypeSize), String> {
     Ok((name, size))
 }
 
-/// The annotation for an object with this spec, `None` where it needs none. `kept` is what the object has, or another one of the
-/// same WorkloadDeployment: where it is of the same type, and its size is known, it stays while the catalogue says nothing.
+/// The type that the spec of an Instance names, and its size; `None` where it names none. `kept` is what the object has: where it
+/// is of the same type, and its size is known, it stays while no InstanceType says another one.
+///
+/// # Errors
+/// The size of the type is not known.
+pub fn size<'a>(
+    spec: Option<&'a Value>,
+    catalogue: Observed<&Catalogue>,
+    kept: Option<Described<'_>>,
+) -> Result<Option<(&'a str, TypeSize)>, Unsized> {
+    let named = spec.map(|spec| Described { spec, type_size: None });
+    let Some(name) = named.and_then(Described::type_name) else {
+        return Ok(None);
+    };
+    let (said, is_assumed) = match catalogue {
+        Observed::Known(catalogue) => (catalogue.size(name), catalogue.is_assumed),
+        Observed::Unknown => (None, false),
+    };
+    let kept = kept.filter(|kept| kept.type_name() == Some(name));
+    let kept = kept.and_then(|kept| instance_types::size(name, kept.type_size).ok().flatten());
+    let size = if is_assumed { kept.or(said) } else { said.or(kept) };
+    match (size, catalogue) {
+        (Some(size), _) => Ok(Some((name, size))),
+        (None, Observed::Known(_)) => Err(Unsized::NotFound(cut(name, instance_types::LONGEST_NAME).to_owned())),
+        (None, Observed::Unknown) => Err(Unsized::Unknown),
+    }
+}
+
+/// The annotation for an object with this spec, `None` where it needs none: see [`size`].
 ///
 /// # Errors
 /// The size of the type is not known.
@@ -135,20 +168,8 @@ pub fn annotation(
     catalogue: Observed<&Catalogue>,
     kept: Option<Described<'_>>,
 ) -> Result<Option<String>, Unsized> {
-    let named = spec.map(|spec| Described { spec, type_size: None });
-    let Some(name) = named.and_then(Described::type_name) else {
-        return Ok(None);
-    };
-    if let Some(size) = catalogue.known().and_then(|catalogue| catalogue.size(name)) {
-        return Ok(size.annotation(name));
-    }
-    let kept = kept.filter(|kept| kept.type_name() == Some(name));
-    let known = kept.and_then(|kept| instance_types::size(name, kept.type_size).ok().flatten());
-    match (known, catalogue) {
-        (Some(size), _) => Ok(size.annotation(name)),
-        (None, Observed::Known(_)) => Err(Unsized::NotFound(cut(name, instance_types::LONGEST_NAME).to_owned())),
-        (None, Observed::Unknown) => Err(Unsized::Unknown),
-    }
+    let sized = size(spec, catalogue, kept)?;
+    Ok(sized.and_then(|(name, size)| size.annotation(name)))
 }
 
 /// What the condition `InstanceTypeNotFound` says.

@@ -69,7 +69,13 @@ impl TypeSize {
     #[must_use]
     pub fn annotation(self, name: &str) -> Option<String> {
         let is_built_in = name == BUILT_IN && Self::built_in() == Some(self);
-        (!is_built_in).then(|| format!("{name} cpu={} memory={}", self.cpu, self.memory))
+        (!is_built_in).then(|| self.text(name))
+    }
+
+    /// The same, also where the type has it without.
+    #[must_use]
+    pub fn text(self, name: &str) -> String {
+        format!("{name} cpu={} memory={}", self.cpu, self.memory)
     }
 }
 

@@ -97,6 +97,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         ours,
         autoscaling: autoscaler::Report::Unchanged,
         unsized_type: None,
+        type_size: None,
         plan: Plan::default(),
     };
     reconcile.decide()
@@ -109,6 +110,8 @@ struct Reconcile<'a> {
     autoscaling: autoscaler::Report,
     /// Why it is not known how large its instance type is, in a single cluster.
     unsized_type: Option<Unsized>,
+    /// What the status is to say of its size there.
+    type_size: Option<String>,
     plan: Plan,
 }
 
@@ -202,15 +205,24 @@ impl<'a> Reconcile<'a> {
         self.report(Some(&template), networks.as_ref(), held.as_ref())
     }
 
-    /// In a single cluster no component before has looked up how large its instance type is. What the WorkloadDeployment says itself
-    /// is a tenant's word.
+    /// In a single cluster no component before has looked up how large its instance type is. What the annotations of the
+    /// WorkloadDeployment and its Instances say is a tenant's word; its status is not.
     fn look_up_size(&mut self, template: &mut Template<'_>) {
         let Some(types) = self.seen.types else { return };
         let named = template.described().and_then(Described::type_name);
-        let mut sized = self.ours.iter().map(|one| Described::instance(one));
-        let kept = sized.find(|one| one.type_name() == named && one.why_unsized().is_none());
-        match instance_types::annotation(template.value.get("spec"), types, kept) {
-            Ok(size) => template.type_size = size,
+        let recorded = self.deployment.text("/status/instanceTypeSize");
+        // That of an earlier template may be of another type.
+        let recorded = recorded.filter(|text| text.split(' ').next() == named);
+        let spec = template.value.get("spec");
+        let kept = spec.zip(recorded).map(|(spec, text)| Described {
+            spec,
+            type_size: Some(text),
+        });
+        match instance_types::size(spec, types, kept) {
+            Ok(sized) => {
+                template.type_size = sized.and_then(|(name, size)| size.annotation(name));
+                self.type_size = sized.map(|(name, size)| size.text(name));
+            }
             Err(why) => {
                 template.type_size = None;
                 if why == Unsized::Unknown {
@@ -418,7 +430,7 @@ impl<'a> Reconcile<'a> {
             derived: self.seen.derived,
             unsized_type: not_found.as_deref(),
         };
-        let status: Value = status::render(
+        let mut status: Value = status::render(
             self.deployment,
             template,
             &self.ours,
@@ -426,6 +438,9 @@ impl<'a> Reconcile<'a> {
             hindrance,
             self.seen.now,
         );
+        if let (Some(size), Some(fields)) = (self.type_size.take(), status.as_object_mut()) {
+            fields.insert("instanceTypeSize".to_owned(), Value::String(size));
+        }
         let reported = if hindrance.is_unserved() || hindrance.unsized_type.is_some() {
             conditions::blocked_event
         } else {

@@ -35,7 +35,10 @@ fn the_key_is_the_one_that_modules_read() {
 fn without_objects_there_is_the_built_in_type_and_with_some_only_they_are() {
     let (none, ignored) = Catalogue::of(&[]);
     assert_eq!((none.names(), ignored), (vec!["datumcloud/d1-standard-2"], vec![]));
-    assert_eq!(none, catalogue(&[("datumcloud/d1-standard-2", "1", "2Gi")]));
+    let said = catalogue(&[("datumcloud/d1-standard-2", "1", "2Gi")]);
+    assert_eq!(none.size(BUILT_IN), said.size(BUILT_IN));
+    // Where an object says so, another size that was kept counts no more.
+    assert_eq!(none.differences(&said), [BUILT_IN].into());
     assert_eq!(catalogue(&[("acme/large", "4", "8Gi")]).names(), ["acme/large"]);
 }
 
@@ -111,7 +114,8 @@ fn what_goes_with_an_object_is_what_the_catalogue_says_else_what_it_has() {
     let of = |name: &str| json!({ "runtime": { "resources": { "instanceType": name } } });
     let known = catalogue(&[("acme/large", "4", "8Gi"), ("datumcloud/d1-standard-2", "1", "2Gi")]);
     let without = catalogue(&[("acme/other", "4", "8Gi")]);
-    let known = Observed::Known(&known);
+    let (known, assumed) = (Observed::Known(&known), Catalogue::default());
+    let assumed = Observed::Known(&assumed);
     let (without, unknown) = (Observed::Known(&without), Observed::Unknown);
     let (large, built_in) = ("acme/large", "datumcloud/d1-standard-2");
     let text = || Some("acme/large cpu=4 memory=8Gi".to_owned());
@@ -148,6 +152,29 @@ fn what_goes_with_an_object_is_what_the_catalogue_says_else_what_it_has() {
         ),
         (built_in, without, Some((built_in, None)), Ok(None)),
         (built_in, unknown, Some((built_in, None)), Ok(None)),
+        // Without objects the built-in size is assumed: what an object has of another one stays, if it can be read.
+        (built_in, assumed, None, Ok(None)),
+        (built_in, assumed, Some((built_in, None)), Ok(None)),
+        (
+            built_in,
+            assumed,
+            Some((built_in, Some("datumcloud/d1-standard-2 cpu=2 memory=4Gi"))),
+            Ok(Some("datumcloud/d1-standard-2 cpu=2 memory=4Gi".to_owned())),
+        ),
+        (built_in, assumed, Some((built_in, Some("nonsense"))), Ok(None)),
+        (
+            built_in,
+            assumed,
+            Some((built_in, Some("acme/large cpu=4 memory=8Gi"))),
+            Ok(None),
+        ),
+        (
+            large,
+            assumed,
+            Some((large, Some("acme/large cpu=4 memory=8Gi"))),
+            Ok(text()),
+        ),
+        (large, assumed, None, not_found(large)),
         // Nothing is known of it.
         (large, without, None, not_found(large)),
         (large, unknown, None, Err(Unsized::Unknown)),

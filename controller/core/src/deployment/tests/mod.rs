@@ -15,6 +15,7 @@ use popcell_api::kind;
 use serde_json::{Value, json};
 
 use super::{Networks, Observation, Presence, ReferencedData, awaits_data, decide, judge_data};
+use crate::instance_types::Catalogue;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane};
@@ -62,6 +63,8 @@ struct Cell {
     elsewhere: Option<Rejection>,
     served: Observed<bool>,
     derived: bool,
+    /// In a single cluster the instance types.
+    types: Option<Observed<Catalogue>>,
 }
 
 impl Cell {
@@ -78,6 +81,7 @@ impl Cell {
             elsewhere: None,
             served: Observed::Known(true),
             derived: false,
+            types: None,
         }
     }
 
@@ -112,7 +116,7 @@ impl Cell {
             data: &data,
             served: self.served,
             derived: self.derived,
-            types: None,
+            types: self.types.as_ref().map(Observed::as_ref),
             networks: self.networking.then_some(networks),
             autoscaler: self.autoscaler(),
             rejected: &self.rejected,

@@ -104,3 +104,98 @@ fn a_hash_of_another_version_is_mended_beside_a_size_without_a_roll() {
         "the annotation is not the template's"
     );
 }
+
+/// Of one that names `acme/large`, in a single cluster with these types, each with so many processors.
+fn single(types: &[(&str, &str)]) -> Cell {
+    let mut cell = cell(None);
+    serve(&mut cell, types);
+    cell
+}
+
+fn serve(cell: &mut Cell, types: &[(&str, &str)]) {
+    let objects: Vec<Object> = types
+        .iter()
+        .map(|(name, cpu)| {
+            object(json!({ "metadata": { "name": name.replace('/', "-") },
+                "spec": { "name": name, "cpu": cpu, "memory": "8Gi" } }))
+        })
+        .collect();
+    cell.types = Some(Observed::Known(Catalogue::of(&objects.iter().collect::<Vec<_>>()).0));
+}
+
+fn available(cell: &Cell) -> &str {
+    let status = cell.get().unwrap().at("/status").unwrap();
+    crate::conditions::find(status, "Available").unwrap()["reason"]
+        .as_str()
+        .unwrap()
+}
+
+#[test]
+fn in_a_single_cluster_a_type_that_was_withdrawn_keeps_its_size_also_once_no_instance_is_left() {
+    let mut cell = single(&[("acme/large", "4")]);
+    cell.settle();
+    assert_eq!(cell.get().unwrap().text("/status/instanceTypeSize"), Some(LARGE));
+    cell.report(0, true);
+    cell.settle();
+    serve(&mut cell, &[("acme/other", "4")]);
+    assert_eq!(cell.settle(), Vec::<String>::new());
+    for ordinal in ["web-0", "web-1"] {
+        cell.servers.remove(&Plane::Cell, kind::INSTANCE, NAMESPACE, ordinal);
+    }
+    assert_eq!(cell.settle(), ["create web-0"]);
+    assert_eq!(size(&cell, 0), Some(LARGE));
+    assert!(cell.plan().actions.is_empty(), "a second reconcile writes");
+    // What is new is refused, whatever a tenant says of its size.
+    let mut new = single(&[("acme/other", "4")]);
+    say(&mut new, Some(LARGE));
+    assert_eq!(new.settle(), Vec::<String>::new());
+    assert_eq!(available(&new), "InstanceTypeNotFound");
+    assert_eq!(new.get().unwrap().at("/status/instanceTypeSize"), None);
+}
+
+#[test]
+fn in_a_single_cluster_a_record_of_another_type_says_nothing_and_one_that_an_object_contradicts_neither() {
+    let mut cell = single(&[("acme/large", "4")]);
+    cell.settle();
+    serve(&mut cell, &[("acme/large", "5")]);
+    cell.settle();
+    let recorded = |cell: &Cell| cell.get().unwrap().text("/status/instanceTypeSize").map(str::to_owned);
+    assert_eq!(recorded(&cell).as_deref(), Some("acme/large cpu=5 memory=8Gi"));
+    serve(&mut cell, &[("acme/other", "4")]);
+    for name in ["acme/none", "datumcloud/d1-standard-2"] {
+        cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!(name));
+        cell.settle();
+        let status = cell.get().unwrap().at("/status").unwrap();
+        let reason = &crate::conditions::find(status, "ReplicasReady").unwrap()["reason"];
+        assert_eq!(reason, "InstanceTypeNotFound", "{name}");
+    }
+}
+
+#[test]
+fn in_a_single_cluster_without_a_catalogue_a_built_in_name_that_was_resized_keeps_its_size() {
+    let built_in = "datumcloud/d1-standard-2";
+    let resized = Some("datumcloud/d1-standard-2 cpu=2 memory=8Gi");
+    let mut cell = single(&[(built_in, "2")]);
+    cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!(built_in));
+    cell.settle();
+    assert_eq!(size(&cell, 0), resized);
+    cell.types = Some(Observed::Known(Catalogue::default()));
+    assert_eq!(cell.settle(), Vec::<String>::new());
+    cell.report(0, true);
+    assert_eq!(cell.settle(), ["create web-1"]);
+    assert_eq!(size(&cell, 1), resized);
+    // An Instance is its tenant's too: what it says of its size is no record.
+    let mut new = single(&[]);
+    new.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!(built_in));
+    new.settle();
+    new.edit_instance(0, |one| {
+        let forged = "datumcloud/d1-standard-2 cpu=1m memory=1Mi".to_owned();
+        let all = one.metadata.annotations.get_or_insert_default();
+        all.insert(INSTANCE_TYPE_SIZE.to_owned(), forged);
+    });
+    new.report(0, true);
+    assert_eq!(new.settle(), ["create web-1"]);
+    assert_eq!(size(&new, 1), None);
+    let recorded = new.get().unwrap().text("/status/instanceTypeSize");
+    assert_eq!(recorded, Some("datumcloud/d1-standard-2 cpu=1 memory=2Gi"));
+}

@@ -77,8 +77,52 @@ fn the_size_goes_with_the_type_in_one_write_and_none_is_needed_for_the_built_in_
     settle(&mut servers, &types);
     let resized = Some("datumcloud/d1-standard-2 cpu=2 memory=8Gi");
     assert_eq!(on_the_hub(&servers), (Some("datumcloud/d1-standard-2"), resized));
+    // A larger one of an object counts, and also the built-in size if an object says so.
+    settle(&mut servers, &catalogue(&[("datumcloud/d1-standard-2", "1")]));
+    let again = Some("datumcloud/d1-standard-2 cpu=1 memory=8Gi");
+    assert_eq!(on_the_hub(&servers), (Some("datumcloud/d1-standard-2"), again));
+}
+
+#[test]
+fn without_a_catalogue_what_was_carried_keeps_its_size_and_only_what_is_new_has_the_built_in_one() {
+    let built_in = "datumcloud/d1-standard-2";
+    let mut servers = carried(built_in, &catalogue(&[(built_in, "2")]));
+    let resized = Some("datumcloud/d1-standard-2 cpu=2 memory=8Gi");
+    assert_eq!(on_the_hub(&servers), (Some(built_in), resized));
+    assert!(
+        look(&servers, Observed::Known(&Catalogue::default()))
+            .actions
+            .is_empty(),
+        "it is written"
+    );
+    // What it asks for is carried as before.
+    change(&mut servers, "web", |one| {
+        one.data["spec"]["scaleSettings"]["minReplicas"] = json!(3)
+    });
     settle(&mut servers, &Catalogue::default());
-    assert_eq!(on_the_hub(&servers), (Some("datumcloud/d1-standard-2"), None));
+    assert_eq!(on_the_hub(&servers).1, resized);
+    let replicas = in_hub(&servers, "web").unwrap().int("/spec/scaleSettings/minReplicas");
+    assert_eq!(replicas, Some(3));
+    // What cannot be read is no size, nor is what a tenant says.
+    let forged = "datumcloud/d1-standard-2 cpu=1m memory=1Mi".to_owned();
+    change(&mut servers, "web", |one| {
+        one.metadata.annotations = Some([(INSTANCE_TYPE_SIZE.to_owned(), forged.clone())].into());
+    });
+    settle(&mut servers, &Catalogue::default());
+    assert_eq!(on_the_hub(&servers).1, resized);
+    servers.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+        let all = one.metadata.annotations.get_or_insert_default();
+        all.insert(INSTANCE_TYPE_SIZE.to_owned(), "nonsense".to_owned());
+    });
+    settle(&mut servers, &Catalogue::default());
+    assert_eq!(on_the_hub(&servers).1, None);
+    let mut new = self::servers(&[("web", "DFW")]);
+    name_type(&mut new, built_in);
+    change(&mut new, "web", |one| {
+        one.metadata.annotations = Some([(INSTANCE_TYPE_SIZE.to_owned(), forged)].into());
+    });
+    settle(&mut new, &Catalogue::default());
+    assert_eq!(on_the_hub(&new), (Some(built_in), None));
 }
 
 #[test]
