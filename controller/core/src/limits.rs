@@ -46,6 +46,9 @@ impl Default for Limits {
     }
 }
 
+/// Where a WorkloadDeployment names its instance type.
+pub const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
+
 /// Fields that are kept decoded of every object of a kind, by JSON pointer: what it is looked up by, and what says whether
 /// it is the one that was asked for. Of an object that exceeds a limit they are there as well, so that it is not taken for
 /// another.
@@ -57,6 +60,7 @@ pub fn lookups(kind: Kind) -> &'static [&'static str] {
             "/spec/replicas",
             "/spec/scaleSettings/maxReplicas",
             "/spec/scaleSettings/minReplicas",
+            INSTANCE_TYPE,
             "/spec/workloadRef/name",
             "/spec/workloadRef/uid",
         ],
@@ -178,6 +182,34 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{Fields, Object};
+
+    #[test]
+    fn who_looks_for_what_names_an_instance_type_decodes_none_of_ten_thousand() {
+        let stored: Vec<Object> = (0..10_000)
+            .map(|number| {
+                let of = if number % 1000 == 0 { "acme/large" } else { "acme/small" };
+                let text = format!(
+                    r#"{{"metadata":{{"name":"web-{number}"}},"spec":{{"cityCode":"DFW","template":{{"spec":{{"runtime":{{"resources":
+                    {{"instanceType":"{of}"}},"sandbox":{{"containers":[{{"name":"a"}}]}}}}}}}}}}}}"#
+                );
+                let mut one = Object::read(&text).unwrap();
+                one.pick(lookups(kind::WORKLOAD_DEPLOYMENT));
+                one
+            })
+            .collect();
+        let found = stored
+            .iter()
+            .filter(|one| one.text(INSTANCE_TYPE) == Some("acme/large"));
+        assert_eq!(found.count(), 10);
+        assert_eq!(stored.iter().filter(|one| one.data.is_decoded()).count(), 0);
+        // Whoever looks at more does decode it.
+        assert!(
+            stored
+                .iter()
+                .any(|one| one.at("/spec/template").is_some() && one.data.is_decoded())
+        );
+    }
 
     #[test]
     fn levels_are_counted_outside_of_strings() {

@@ -125,6 +125,12 @@ impl Data {
         self.text.is_some()
     }
 
+    /// Whether more than what was picked has been looked at.
+    #[cfg(test)]
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.text.as_ref().is_none_or(|text| text.decoded.get().is_some())
+    }
+
     /// A field as its text, where there is any.
     pub(super) fn text_of(&self, field: &str) -> Option<&str> {
         read::field(&self.text.as_ref()?.whole, field)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use popcell_api::annotations;
 use popcell_api::kind::{self, Kind};
+use popcell_core::limits::INSTANCE_TYPE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
@@ -121,10 +122,9 @@ pub(super) fn keys_where(
 
 /// WorkloadDeployments of a plane that name an instance type which is another than before; all where all types may be.
 pub(super) fn keys_of_type(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
-    const TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
     let is_all = is_listed(change);
     keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, None, |one| {
-        is_all || both(change).any(|changed| changed.text("/spec/name") == one.text(TYPE))
+        is_all || both(change).any(|changed| changed.text("/spec/name") == one.text(INSTANCE_TYPE))
     })
 }
 
