@@ -3,6 +3,7 @@
 //! Invariants: while that server does not serve the kind, or gives no right to it, there is the built-in type, as on servers from
 //! before there was a catalogue; once objects were read, what they said stays while the server is unreachable.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +28,10 @@ use crate::error::chain;
 const AGAIN: Duration = Duration::from_mins(1);
 /// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Ignored objects that are logged by name; of more, only their number.
+/// Ignored objects that are logged by name at a time; of more, only their number.
 const LOGGED: usize = 20;
+/// How far apart two reads of what is stored are, of which each decodes and may log: changes within are read together.
+const APART: Duration = Duration::from_millis(500);
 /// Types that are told of one by one; where more have changed, all are looked at.
 const ONE_BY_ONE: usize = 16;
 
@@ -140,15 +143,18 @@ impl InstanceTypeWatch {
         };
         let (streams, mut renewal) = (Streams::default(), None);
         let watch = follow.run(&streams, &mut renewal);
-        let keep = async {
-            let mut ignored = Vec::new();
-            loop {
-                self.changed.notified().await;
-                self.read(&mut ignored);
-            }
-        };
         let span = info_span!("watch", plane = "discovery", kind = INSTANCE_TYPE.kind);
-        tokio::join!(watch.instrument(span), keep);
+        tokio::join!(watch.instrument(span), self.keep());
+    }
+
+    /// Takes in what is stored whenever it has changed.
+    async fn keep(&self) {
+        let mut ignored = BTreeSet::new();
+        loop {
+            self.changed.notified().await;
+            self.read(&mut ignored);
+            sleep(APART).await;
+        }
     }
 
     /// Waits until the kind is served, and may be read.
@@ -193,23 +199,22 @@ impl InstanceTypeWatch {
     }
 
     /// Takes in what is stored. `before` is what was ignored, and logged.
-    fn read(&self, before: &mut Vec<Ignored>) {
+    fn read(&self, before: &mut BTreeSet<Ignored>) {
         let Observed::Known(objects) = self.store.all() else {
             return;
         };
         let objects: Vec<&Object> = objects.iter().map(Arc::as_ref).collect();
-        let (catalogue, mut ignored) = Catalogue::of(&objects);
-        ignored.extend(
-            self.store
-                .unreadable()
-                .into_iter()
-                .map(|(_, object, why)| Ignored { object, why }),
-        );
-        for one in ignored.iter().filter(|one| !before.contains(one)).take(LOGGED) {
+        let (catalogue, ignored) = Catalogue::of(&objects);
+        let unreadable = self.store.unreadable().into_iter();
+        let unreadable = unreadable.map(|(_, object, why)| Ignored { object, why });
+        let ignored: BTreeSet<Ignored> = ignored.into_iter().chain(unreadable).collect();
+        let mut new = ignored.difference(before);
+        for one in new.by_ref().take(LOGGED) {
             warn!(instance_type = one.object, why = one.why, "an InstanceType is ignored");
         }
-        if ignored.len() > before.len().max(LOGGED) {
-            warn!(ignored = ignored.len(), "InstanceTypes are ignored");
+        let more = new.count();
+        if more > 0 {
+            warn!(more, ignored = ignored.len(), "more InstanceTypes are ignored");
         }
         *before = ignored;
         self.current.send_if_modified(|current| {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::*;
+use crate::context::testing::Log;
 use crate::planes::testing::{self, Answer};
 
 const BUILT_IN: &str = "datumcloud/d1-standard-2";
@@ -84,7 +85,7 @@ async fn without_the_kind_or_the_right_to_it_there_is_the_built_in_type_until_it
 #[tokio::test(start_paused = true)]
 async fn what_was_read_stays_while_the_server_is_unreachable() {
     let (watch, types) = InstanceTypeWatch::new(Arc::<Server>::default().client());
-    let mut ignored = Vec::new();
+    let mut ignored = BTreeSet::new();
     testing::list(&watch.store, vec![object("large", "acme/large", "4")]);
     watch.read(&mut ignored);
     assert_eq!(names(&types).unwrap(), ["acme/large"]);
@@ -114,7 +115,7 @@ async fn a_change_is_told_by_the_name_of_the_type_and_a_repeated_list_not_at_all
     }));
     let step = async |objects: Vec<Value>, expected: &[&str]| {
         testing::list(&watch.store, objects);
-        watch.read(&mut Vec::new());
+        watch.read(&mut BTreeSet::new());
         sleep(Duration::from_secs(1)).await;
         let told = std::mem::take(&mut *told.lock().unwrap());
         assert_eq!(told, expected);
@@ -127,5 +128,57 @@ async fn a_change_is_told_by_the_name_of_the_type_and_a_repeated_list_not_at_all
     step(vec![small], &["acme/large"]).await;
     let many = |number: usize| object(&format!("t{number}"), &format!("acme/t{number}"), "1");
     step((0..=ONE_BY_ONE).map(many).collect(), &["Listed"]).await;
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_that_are_ignored_some_are_named_the_others_counted_and_none_is_logged_twice() {
+    const MANY: usize = 20_000;
+    let log = Log::default();
+    let _listens = tracing::subscriber::set_default(log.subscriber());
+    let (watch, types) = InstanceTypeWatch::new(Arc::<Server>::default().client());
+    let odd = |number: usize, cpu: &str| object(&format!("odd-{number:05}"), "acme/odd", cpu);
+    let mut objects: Vec<Value> = (0..MANY).map(|number| odd(number, "lots")).collect();
+    objects.push(object("large", "acme/large", "4"));
+    let mut ignored = BTreeSet::new();
+    testing::list(&watch.store, objects.clone());
+    watch.read(&mut ignored);
+    let lines = || log.text().lines().filter(|line| line.contains("ignored")).count();
+    assert_eq!((ignored.len(), lines()), (MANY, LOGGED + 1));
+    let last = format!("more={} ignored={MANY}", MANY - LOGGED);
+    assert!(log.text().contains(&last), "{}", log.text());
+    assert_eq!(names(&types).unwrap(), ["acme/large"]);
+    // The same again, and one more.
+    watch.read(&mut ignored);
+    assert_eq!(lines(), LOGGED + 1);
+    objects.push(odd(MANY, "lots"));
+    testing::list(&watch.store, objects);
+    watch.read(&mut ignored);
+    assert_eq!(lines(), LOGGED + 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_follow_each_other_closely_are_read_together() {
+    let log = Log::default();
+    let _listens = tracing::subscriber::set_default(log.subscriber());
+    let (watch, types) = InstanceTypeWatch::new(Arc::<Server>::default().client());
+    let watch = Arc::new(watch);
+    let running = tokio::spawn({
+        let watch = Arc::clone(&watch);
+        async move { watch.keep().await }
+    });
+    for number in 0..100 {
+        testing::list(
+            &watch.store,
+            vec![object("large", "acme/large", &format!("{}", number + 1))],
+        );
+        watch.changed.notify_one();
+        sleep(Duration::from_millis(10)).await;
+    }
+    sleep(APART).await;
+    let read = log.text().matches("the catalogue of instance types was read").count();
+    assert!((2..=4).contains(&read), "{read} reads in 1 s");
+    let size = types.known().known().unwrap().size("acme/large");
+    assert_eq!(size.unwrap().cpu.to_string(), "100", "the last one counts");
     running.abort();
 }
