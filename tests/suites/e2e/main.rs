@@ -97,6 +97,7 @@ fn registrations(suite: Suite<Environment>) -> Suite<Environment> {
 #[rustfmt::skip]
 fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
     suite
+        .test("manifests::a_process_that_only_admits_reads_instance_types", Beside, manifests_rights::where_it_only_admits)
         .test("manifests::a_cell_starts_as_it_is_shipped", Beside, manifests::cell)
         .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests::single_cluster)
         .test("manifests::the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)

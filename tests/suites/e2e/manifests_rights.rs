@@ -75,6 +75,26 @@ pub(crate) async fn at_home(plane: &Plane, user: &str) -> Result<()> {
     exactly(plane, user, &rights).await
 }
 
+/// A process that only admits: without any controllers, and with the webhooks.
+pub(crate) async fn where_it_only_admits(environment: &Environment, _: &str) -> Result<()> {
+    let plane = environment.lab.plane(ORD).await?;
+    let parts = [manifests::MANAGER, "base/admission"].map(|one| format!("../{one}"));
+    let shipped = manifests::build_own(&json!({
+        "resources": parts,
+        // An account that no overlay beside this test gives rights to.
+        "namePrefix": "only-",
+    }))?;
+    for object in &shipped {
+        if ["ClusterRole", "ClusterRoleBinding"]
+            .map(Value::from)
+            .contains(&object["kind"])
+        {
+            plane.apply(object).await?;
+        }
+    }
+    at_home(&plane, &Pod::of(&shipped)?.user()?).await
+}
+
 /// What the program may do in its cell.
 pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()> {
     // Where no other overlay gives rights to the same user.
