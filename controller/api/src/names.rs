@@ -65,6 +65,8 @@ pub mod admission {
     pub const VALIDATING_WEBHOOK: &str = "vworkload.kb.io";
     /// Name of the webhook at [`VALIDATE_DEPLOYMENT_PATH`].
     pub const VALIDATING_DEPLOYMENT_WEBHOOK: &str = "vworkloaddeployment.kb.io";
+    /// Name of the webhook there for the subresource `scale`.
+    pub const VALIDATING_SCALE_WEBHOOK: &str = "vworkloaddeploymentscale.kb.io";
     /// Names of the conditions of [`VALIDATING_DEPLOYMENT_WEBHOOK`] and what they say: it is called for what it has to read, a
     /// spec or a reserved key. While it cannot be reached, popcell still takes its finalizers away, and writes annotations of
     /// its own.

@@ -81,6 +81,14 @@ async fn limited(tenant: &Tenant, admin: &Plane) -> Result<()> {
     tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, &derived).await
 }
 
+/// `kubectl scale` on a WorkloadDeployment.
+async fn scaled(plane: &Plane, namespace: &str, name: &str) -> Result<Value> {
+    let path = format!("/apis/{API_VERSION}/namespaces/{namespace}/workloaddeployments/{name}/scale");
+    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    let request = request.body(json!({ "spec": { "replicas": 5 } }).to_string().into_bytes())?;
+    Ok(plane.client().request(request).await?)
+}
+
 pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     let server = &tenant.project;
@@ -109,6 +117,13 @@ pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Resu
     admin.create(&good, false).await.context("a good one was refused")?;
     ensure!(warnings(&admin, &good).await?.is_empty(), "a good one has warnings");
     limited(&tenant, &admin).await?;
+    let derived = names::workload_deployment("web", "us", "LHR");
+    tenant.in_project(WORKLOAD_DEPLOYMENT, &derived, |_| Ok(())).await?;
+    refused(
+        scaled(&admin, namespace, &derived).await,
+        &["vworkloaddeploymentscale.kb.io", "popcell scale"],
+        "a number of replicas",
+    )?;
 
     // May create Workloads, and not use the network.
     tenant

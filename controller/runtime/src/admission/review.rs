@@ -30,6 +30,12 @@ use crate::planes::SINGLE;
 /// How long a review waits for the catalogue of instance types where it was not read yet: many need no answer of it.
 const FIRST_TYPES: Duration = Duration::from_secs(3);
 
+/// Where the API server has a number of replicas only.
+const SCALE: &str = "scale";
+/// Why one is refused in a project.
+const NO_SCALE: &str = "replicas that are set here have no effect: run `popcell scale <workload> --replicas=<number>`, or set \
+     scaleSettings.minReplicas of the placement in the Workload";
+
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
@@ -197,6 +203,9 @@ impl Admitted {
 impl Admission {
     /// It ends by `by`.
     pub(super) async fn review(&self, request: &Request<'_>, by: Instant) -> Result<Admitted, Refusal> {
+        if request.sub_resource == SCALE {
+            return self.scaled(request);
+        }
         let Some(mut changed) = change(request)? else {
             return Ok(Admitted::UNREAD);
         };
@@ -220,6 +229,19 @@ impl Admission {
             })
         } else {
             Err(Refusal::fields(kind, changed.new.name(), &faults))
+        }
+    }
+
+    /// A number for a WorkloadDeployment. In a project it would have no effect: it is the cell's. A single cluster is the cell.
+    fn scaled(&self, request: &Request<'_>) -> Result<Admitted, Refusal> {
+        let replicas = |text, field| -> Result<Option<i64>, Refusal> {
+            Ok(object(request, WORKLOAD_DEPLOYMENT, text, field)?.int("/spec/replicas"))
+        };
+        match self.mode {
+            Mode::Milo if replicas(request.old_object, "oldObject")? != replicas(request.object, "object")? => {
+                Err(Refusal::forbidden(WORKLOAD_DEPLOYMENT, &request.name, NO_SCALE))
+            }
+            Mode::Milo | Mode::Single => Ok(Admitted::UNREAD),
         }
     }
 

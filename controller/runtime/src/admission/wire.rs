@@ -94,6 +94,8 @@ pub(super) struct Request<'a> {
     #[serde(default)]
     pub(super) kind: Gvk,
     #[serde(borrow, default)]
+    pub(super) sub_resource: Cow<'a, str>,
+    #[serde(borrow, default)]
     pub(super) operation: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) name: Cow<'a, str>,

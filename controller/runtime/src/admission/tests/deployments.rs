@@ -153,3 +153,36 @@ async fn a_workload_that_is_not_there_grants_nothing_and_a_server_that_is_unreac
         "{message}"
     );
 }
+
+/// `kubectl scale` on a WorkloadDeployment, as an API server sends it (k8s.io/apiextensions-apiserver,
+/// pkg/registry/customresource).
+fn scale(from: i64, to: i64) -> Value {
+    let of = |replicas: i64| {
+        json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": { "name": "web", "namespace": "default" },
+            "spec": { "replicas": replicas }, "status": { "replicas": 2 } })
+    };
+    let mut request = of_deployment("UPDATE", of(from), of(to));
+    request["kind"] = json!({ "group": "autoscaling", "version": "v1", "kind": "Scale" });
+    request["subResource"] = json!("scale");
+    request
+}
+
+#[tokio::test]
+async fn a_number_that_has_no_effect_in_a_project_is_refused_with_the_command_that_has_one() {
+    let served = Served::good();
+    let (code, message) = refused(&served, &scale(0, 5)).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        message,
+        "workloaddeployments.compute.datumapis.com \"web\" is forbidden: replicas that are set here have no effect: run `popcell \
+         scale <workload> --replicas=<number>`, or set scaleSettings.minReplicas of the placement in the Workload"
+    );
+    let allowed = json!({ "uid": "uid-UPDATE", "allowed": true });
+    assert_eq!(served.at(VALIDATE_DEPLOYMENT_PATH, &scale(5, 5)).await, allowed);
+    // Where the cell is the project, an autoscaler writes so.
+    let single = Served::new(Mode::Single, Servers::new(good));
+    assert_eq!(single.at(VALIDATE_DEPLOYMENT_PATH, &scale(0, 5)).await, allowed);
+    for served in [served, single] {
+        assert_eq!(served.servers.paths(), Vec::<String>::new());
+    }
+}

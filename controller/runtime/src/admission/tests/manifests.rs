@@ -6,7 +6,7 @@ use std::path::Path;
 use popcell_api::admission::{
     DEPLOYMENT_CONDITION, MUTATE_WORKLOAD_PATH, MUTATING_CONFIGURATION, MUTATING_WEBHOOK, PORT, SERVICE,
     VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH, VALIDATING_CONFIGURATION, VALIDATING_DEPLOYMENT_WEBHOOK,
-    VALIDATING_WEBHOOK,
+    VALIDATING_SCALE_WEBHOOK, VALIDATING_WEBHOOK,
 };
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
@@ -38,6 +38,10 @@ fn the_shipped_configurations_match_the_served_webhooks() {
         WORKLOAD_DEPLOYMENT,
     );
     deployments["matchConditions"] = json!([{ "name": "spec-changes", "expression": DEPLOYMENT_CONDITION }]);
+    let mut scales = webhook(VALIDATING_SCALE_WEBHOOK, VALIDATE_DEPLOYMENT_PATH, WORKLOAD_DEPLOYMENT);
+    (scales["failurePolicy"], scales["timeoutSeconds"]) = (json!("Ignore"), json!(3));
+    scales["rules"][0]["operations"] = json!(["UPDATE"]);
+    scales["rules"][0]["resources"] = json!(["workloaddeployments/scale"]);
     for (file, kind, configuration, webhooks) in [
         (
             "base/admission/mutating.yaml",
@@ -51,7 +55,8 @@ fn the_shipped_configurations_match_the_served_webhooks() {
             VALIDATING_CONFIGURATION,
             json!([
                 webhook(VALIDATING_WEBHOOK, VALIDATE_WORKLOAD_PATH, WORKLOAD),
-                deployments
+                deployments,
+                scales
             ]),
         ),
     ] {
@@ -84,4 +89,27 @@ fn the_dev_overlay_calls_the_same_paths() {
             "{path}"
         );
     }
+    assert_eq!(
+        overlay.matches(VALIDATE_DEPLOYMENT_PATH).count(),
+        2,
+        "the objects, and their subresource"
+    );
+}
+
+#[test]
+fn a_single_cluster_does_not_review_what_its_autoscalers_write() {
+    let overlay = shipped("overlays/single-cluster/kustomization.yaml");
+    let patches = overlay["patches"].as_array().unwrap();
+    let of_webhooks = patches
+        .iter()
+        .find(|one| one["target"]["name"] == VALIDATING_CONFIGURATION);
+    let removed: Value = serde_saphyr::from_str(of_webhooks.unwrap()["patch"].as_str().unwrap()).unwrap();
+    let path = "/webhooks/2";
+    assert_eq!(
+        removed,
+        json!([
+            { "op": "test", "path": format!("{path}/name"), "value": VALIDATING_SCALE_WEBHOOK },
+            { "op": "remove", "path": path },
+        ])
+    );
 }
