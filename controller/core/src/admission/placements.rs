@@ -107,6 +107,17 @@ pub(super) fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut
             "must be less than or equal to 1000",
         );
     }
+    let path_of_most = format!("{path}.maxReplicas");
+    match settings.max_replicas {
+        Some(most) if most > MAX_REPLICAS => {
+            faults.invalid(path_of_most, most, "must be less than or equal to 1000");
+        }
+        Some(most) if most < replicas => {
+            faults.invalid(path_of_most, most, "must be greater than or equal to minReplicas");
+        }
+        None if !settings.metrics.is_empty() => faults.required(path_of_most, "must be given with metrics"),
+        _ => {}
+    }
     if settings.max_replicas.is_some() && settings.metrics.is_empty() {
         faults.required(format!("{path}.metrics"), "must be given with maxReplicas");
     }

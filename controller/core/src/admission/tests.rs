@@ -135,6 +135,22 @@ fn placements_and_scale() {
                 json!(2),
                 "spec.placements[0].scaleSettings.metrics: Required value",
             ),
+            // None of these would be done as it is asked for.
+            (
+                &max,
+                json!(1001),
+                "spec.placements[0].scaleSettings.maxReplicas: Invalid value: 1001: must be less than or equal to 1000",
+            ),
+            (
+                &max,
+                json!(0),
+                "scaleSettings.maxReplicas: Invalid value: 0: must be greater than or equal to minReplicas",
+            ),
+            (
+                &metrics,
+                metric(json!({ "averageUtilization": 50 })),
+                "scaleSettings.maxReplicas: Required value: must be given with metrics",
+            ),
             (
                 &metrics,
                 json!([{}]),
@@ -551,4 +567,59 @@ fn a_new_workload_has_a_name_of_63_characters_at_most_and_placements_of_any_leng
     let mut more = named(64);
     more["spec"]["placements"][0]["cityCodes"] = json!(["DFW", "ORD"]);
     assert_eq!(faults(Some(named(64)), more), Vec::<String>::new());
+}
+
+#[test]
+fn a_variable_has_a_field_of_its_instance_and_none_of_the_platform() {
+    let of = |field: &str| {
+        let mut whole = workload();
+        let from = json!({ "fieldRef": { "apiVersion": "v1", "fieldPath": field } });
+        set(
+            &mut whole,
+            "/spec/template/spec/runtime/sandbox/containers/0/env",
+            json!([{ "name": "A", "value": "a" }, { "name": "B", "valueFrom": from }]),
+        );
+        faults(None, whole)
+    };
+    for field in [
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "metadata.labels['app']",
+        "metadata.annotations['Example.com/Note']",
+        "status.podIP",
+        "status.podIPs",
+    ] {
+        assert_eq!(of(field), Vec::<String>::new(), "{field}");
+    }
+    let path = "spec.template.spec.runtime.sandbox.containers[0].env[1].valueFrom.fieldRef.fieldPath";
+    for field in [
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "status.hostIP",
+        "status.hostIPs",
+    ] {
+        let refused = format!(
+            "{path}: Forbidden: a Workload is not shown the node and the account that it runs with: use a field of its own, such as \
+             status.podIP"
+        );
+        assert_eq!(of(field), [refused], "{field}");
+    }
+    for field in [
+        "",
+        "metadata.labels",
+        "metadata.labels['']",
+        "metadata.labels['a b']",
+        "metadata.annotations['a",
+        "status.hostip",
+        "spec.nodeName ",
+        "status",
+    ] {
+        let found = of(field);
+        let unsupported = format!("{path}: Unsupported value: {field:?}: supported values: \"metadata.name\", ");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&unsupported),
+            "{field}: {found:?}"
+        );
+    }
 }

@@ -120,7 +120,10 @@ const TEMPLATE: &[Row] = &[
     ),
     (
         "spec.runtime.sandbox.containers[].env[].valueFrom.fieldRef.fieldPath",
-        Done(Provider, "a field of what runs in the cell"),
+        Done(
+            Provider,
+            "name, namespace, uid, a label, an annotation or an address of what runs in the cell; admission refuses what is its node's",
+        ),
     ),
     (
         "spec.runtime.sandbox.containers[].env[].valueFrom.fileKeyRef",
@@ -287,7 +290,7 @@ const SCALE: &[Row] = &[
         "maxReplicas",
         Done(
             Deployment,
-            "no more Instances run in each city, whatever an autoscaler asks for; never more than 1000",
+            "no more Instances run in each city, whatever an autoscaler asks for; `minReplicas` to 1000",
         ),
     ),
     ("metrics[].resource.name", Done(Deployment, TO_AUTOSCALER)),
@@ -361,6 +364,7 @@ const WORKLOAD_DEPLOYMENT: &[Part] = &[
             ("conditions", IN_THE_CELL),
             ("currentReplicas", IN_THE_CELL),
             ("desiredReplicas", IN_THE_CELL),
+            ("instanceTypeSize", Written("`deployment` in a single cluster")),
             ("location", IN_THE_CELL),
             ("observedGeneration", IN_THE_CELL),
             ("readyReplicas", IN_THE_CELL),

@@ -157,11 +157,12 @@ fn made(kind: Kind, pointer: &str, value: &Value) -> Object {
         deployment()
     };
     let settings = if kind == kind::WORKLOAD {
-        "/spec/placements/0/scaleSettings/"
+        "/spec/placements/0/scaleSettings"
     } else {
-        "/spec/scaleSettings/"
+        "/spec/scaleSettings"
     };
-    let pointer = pointer.replacen("/scale/", settings, 1);
+    let of_settings = pointer.strip_prefix("/scale").map(|rest| format!("{settings}{rest}"));
+    let pointer = of_settings.unwrap_or_else(|| pointer.to_owned());
     let (above, last) = pointer.rsplit_once('/').unwrap();
     let above = whole.pointer_mut(above).unwrap_or_else(|| panic!("no {above}"));
     match above {
@@ -240,7 +241,11 @@ fn sums() -> Value {
 fn warned() -> Vec<Set> {
     let env = |from: Value| json!([{ "name": "A", "valueFrom": from }]);
     vec![
-        ("scale.metrics[].resource.target.value", "/scale/metrics", sums()),
+        (
+            "scale.metrics[].resource.target.value",
+            "/scale",
+            json!({ "minReplicas": 1, "maxReplicas": 2, "metrics": sums() }),
+        ),
         (
             "spec.template.spec.controller",
             "/spec/template/spec/controller",

@@ -77,7 +77,7 @@ pub(super) const MAPPING: &[(&str, Fate)] = &[
         "spec.template.spec.containers[].env",
         Becomes(
             "spec.template.spec.runtime.sandbox.containers[].env",
-            "Services are not carried to cities: name addresses",
+            "Services are not carried to cities: name addresses. `fieldRef` has no field of the node",
         ),
     ),
     (
