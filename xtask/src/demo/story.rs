@@ -1,18 +1,19 @@
 //! What the demo does, and what must be seen before it goes on.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_api::{annotations, labels};
+use popcell_api::labels;
 use popcell_test_support::probe::get;
-use popcell_test_support::{Plane, eventually, kind};
+use popcell_test_support::{Plane, artifacts, eventually, kind};
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use super::scene::{Containers, Scene};
-use super::{CITIES, City, NAMESPACE, REPLICAS, UNSERVED, WORKLOAD, example};
+use super::{CITIES, City, NAMESPACE, PROJECT, REPLICAS, UNSERVED, WORKLOAD, example};
 
 /// Everything below takes seconds; this is for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -36,28 +37,31 @@ pub(super) async fn tell(scene: &Scene) -> Result<()> {
     unserved(&scene.project).await?;
 
     chapter("One instance more in each of them, asked for in the project");
-    workload["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(REPLICAS + 1);
-    scene.project.apply(&workload).await?;
-    arrived(scene, REPLICAS + 1).await?;
+    let more = REPLICAS + 1;
+    let replicas = format!("--replicas={more}");
+    popcell(scene, &["scale", "workload/web", "--placement=us", &replicas], "scaled").await?;
+    arrived(scene, more).await?;
 
-    chapter("A restart, asked for in the project: one instance after the other, the highest first");
-    let before = running(scene).await?;
-    let restart = workload["spec"]["template"]
-        .as_object_mut()
-        .context("the example has no template")?;
-    restart.insert(
-        "metadata".to_owned(),
-        json!({ "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } }),
-    );
+    chapter("A restart without AMS, asked for in the project: one instance after the other, the highest first");
+    let placements = workload["spec"]["placements"].as_array_mut();
+    let placements = placements.context("the example has no placements")?;
+    placements.truncate(1);
+    placements[0]["scaleSettings"]["minReplicas"] = json!(more);
     scene.project.apply(&workload).await?;
-    eventually("every instance is another", PATIENCE, async || {
-        let now = running(scene).await?;
-        let kept = now.iter().filter(|uid| before.contains(*uid)).count();
-        ensure!(now.len() == before.len() && kept == 0, "{kept} are as before");
-        Ok(())
-    })
-    .await?;
-    arrived(scene, REPLICAS + 1).await?;
+    let before = running(scene).await?;
+    popcell(scene, &["restart", "workload/web"], "restarted").await?;
+    let wait = ["rollout", "status", "workload/web", "--timeout=5m"];
+    popcell(scene, &wait, "successfully rolled out").await?;
+    let now = running(scene).await?;
+    ensure!(now.len() == before.len(), "rolled out, and {} run", now.len());
+    for (uid, hash) in &now {
+        ensure!(!before.contains_key(uid), "rolled out, and {uid} is there as before");
+        ensure!(
+            !before.values().any(|one| one == hash),
+            "{uid} is of the template from before"
+        );
+    }
+    arrived(scene, more).await?;
     claimed(scene).await?;
 
     let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
@@ -115,15 +119,39 @@ fn chapter(title: &str) {
     println!("\n=== {title}");
 }
 
-/// Uids of the instances in all cells.
-async fn running(scene: &Scene) -> Result<BTreeSet<String>> {
-    let mut uids = BTreeSet::new();
+/// Runs `popcell` against the project, as its user does, and shows what it prints, which has to have these words.
+async fn popcell(scene: &Scene, arguments: &[&str], expected: &str) -> Result<()> {
+    println!("$ popcell {}", arguments.join(" "));
+    let mut command = Command::from(artifacts::popcell()?);
+    command.args(arguments).args(["--namespace", NAMESPACE, "--kubeconfig"]);
+    let ran = command
+        .arg(scene.lab.kubeconfig(PROJECT)?)
+        .kill_on_drop(true)
+        .output()
+        .await;
+    let ran = ran.context("failed to start popcell")?;
+    let [out, err] = [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text));
+    print!("{out}{err}");
+    ensure!(
+        ran.status.success() && out.contains(expected),
+        "popcell ended with {} and did not print {expected:?}",
+        ran.status
+    );
+    Ok(())
+}
+
+/// Uids of the instances in all cells, each with the hash of its template.
+async fn running(scene: &Scene) -> Result<BTreeMap<String, Value>> {
+    let mut running = BTreeMap::new();
     for city in &CITIES {
         let cell = scene.lab.plane(city.member).await?;
         let instances = cell.list(kind::INSTANCE, Some(&scene.hub_namespace), "").await?;
-        uids.extend(instances.into_iter().filter_map(|one| one.metadata.uid));
+        running.extend(instances.into_iter().filter_map(|one| {
+            let hash = one.data.pointer("/spec/controller/templateHash").cloned()?;
+            Some((one.metadata.uid?, hash))
+        }));
     }
-    Ok(uids)
+    Ok(running)
 }
 
 /// The project shows every instance as ready, and each holds a claim.
