@@ -4,8 +4,8 @@
 //!
 //! - A copy is needed as long as a WorkloadDeployment of its hub namespace names it. The end of its source changes nothing:
 //!   running workloads keep what they need.
-//! - Ours is one with our marker. Another client's object at the name is never changed.
-//! - A copy holds what its source holds, its version, and nothing else of it.
+//! - Ours is one with two of the three marks that a copy has ([`is_ours`]). Another client's object at the name is never changed.
+//! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
@@ -92,6 +92,9 @@ pub struct Observation<'a> {
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
+    /// Whether they are carried. Where they are not any more, copies go with the last that names them, and are kept as they are
+    /// until then: what runs needs them.
+    pub is_carried: bool,
     /// The time of the reconcile.
     pub now: Timestamp,
 }
@@ -138,15 +141,47 @@ fn in_order(mut all: Vec<Reference>) -> Vec<Reference> {
     all
 }
 
-/// Whether there is anything to look at in a hub namespace.
-pub fn is_concerned<'a>(namespace: &Object, deployments: impl IntoIterator<Item = &'a Object>) -> bool {
+/// Whether there is anything to look at in a hub namespace; `is_carried` as in [`Observation`].
+pub fn is_concerned<'a>(
+    namespace: &Object,
+    deployments: impl IntoIterator<Item = &'a Object>,
+    is_carried: bool,
+) -> bool {
     let is_ours = namespace.marked() && !namespace.deleting();
-    is_ours && (has_had_some(namespace) || deployments.into_iter().any(|one| !data(one).is_empty()))
+    let are_named = || deployments.into_iter().any(|one| !data(one).is_empty());
+    is_ours && (has_had_some(namespace) || is_carried && are_named())
 }
 
-/// Whether a copy holds this version.
-pub fn is_at(copy: &Object, version: &str) -> bool {
-    copy.marked() && !copy.deleting() && copy.annotation(annotations::DATA_VERSION) == Some(version)
+/// Whether a copy, by its marks, holds what its source holds. Whether it does is known only where it was read whole
+/// ([`weigh`]): another client may have changed it and kept its annotation.
+pub fn says_it_holds(copy: &Object, source: &Object) -> bool {
+    is_at(copy, &referenced_data::version_of_source(source))
+}
+
+/// Gives a copy that was read whole the version of what it holds, in place of the one that it says.
+pub fn weigh(copy: &mut Object, source: &Object) {
+    let version = referenced_data::version_of(source.uid(), copy);
+    let annotations = copy.metadata.annotations.as_mut();
+    if let Some(said) = annotations.and_then(|all| all.get_mut(annotations::DATA_VERSION)) {
+        *said = version;
+    }
+}
+
+/// Whether a copy has all marks, and this version.
+fn is_at(copy: &Object, version: &str) -> bool {
+    let is_marked = copy.marked() && copy.label(labels::REFERENCED_DATA).is_some();
+    is_marked && !copy.deleting() && copy.annotation(annotations::DATA_VERSION) == Some(version)
+}
+
+/// Whether an object is a copy of ours, which has three marks: two labels and the version. One that lost one of them is mended and
+/// deleted like the others; with fewer it may be another client's.
+fn is_ours(copy: &Object) -> bool {
+    let marks = [
+        copy.marked(),
+        copy.label(labels::REFERENCED_DATA).is_some(),
+        copy.annotation(annotations::DATA_VERSION).is_some(),
+    ];
+    marks.into_iter().filter(|is_there| *is_there).count() >= 2
 }
 
 /// Decides one reconcile.
@@ -182,8 +217,10 @@ impl<'a> Reconcile<'_, 'a> {
     fn decide(&mut self) {
         let needed = needed(self.seen.deployments.iter().copied());
         let copies = match self.seen.access {
-            Access::Open(copies) => copies,
-            Access::Forbidden(binding, user) => return self.ask_for_access(binding, user),
+            Access::Open(copies) if self.seen.is_carried => copies,
+            Access::Open(copies) => return self.remove(copies),
+            Access::Forbidden(binding, user) if self.seen.is_carried => return self.ask_for_access(binding, user),
+            Access::Forbidden(..) => return,
         };
         if !needed.is_empty() && !has_had_some(self.seen.namespace) {
             // Before the first copy: after a restart it says where to look for copies that are not needed any more.
@@ -263,7 +300,7 @@ impl<'a> Reconcile<'_, 'a> {
                 self.plan.notes.push(Note::WaitsFor(target));
                 return State::Unknown;
             }
-            Some(copy) if !copy.marked() => {
+            Some(copy) if !is_ours(copy) => {
                 self.plan.notes.push(Note::Foreign(target));
                 return State::Fault(messages::held_on_the_hub(reference.kind.kind, &reference.name));
             }
@@ -271,11 +308,17 @@ impl<'a> Reconcile<'_, 'a> {
         }
         let source = match self.source(reference) {
             Source::Found(source) if !source.deleting() => source,
-            Source::Found(_) | Source::Absent => return State::Absent(copied(copy)),
-            Source::Forbidden => {
-                return State::Fault(messages::data_not_readable(reference.kind.kind, &reference.name));
+            other => {
+                let mended = copy.and_then(|copy| labelled(reference.kind, copy).action());
+                self.plan.actions.extend(mended);
+                return match other {
+                    Source::Found(_) | Source::Absent => State::Absent(copied(copy)),
+                    Source::Forbidden => {
+                        State::Fault(messages::data_not_readable(reference.kind.kind, &reference.name))
+                    }
+                    Source::Unknown => State::Unknown,
+                };
             }
-            Source::Unknown => return State::Unknown,
         };
         if let Some(excess) = source.excess() {
             let message = format!("{} {} {excess}; {}", reference.kind.kind, reference.name, excess.fix());
@@ -293,11 +336,7 @@ impl<'a> Reconcile<'_, 'a> {
                 return State::Unknown;
             }
             Some(copy) => {
-                let mut edit =
-                    Edit::of(&Plane::Hub, reference.kind, copy).annotation(annotations::DATA_VERSION, Some(version));
-                for (key, value) in referenced_data::copy_labels() {
-                    edit = edit.label(key, value);
-                }
+                let mut edit = labelled(reference.kind, copy).annotation(annotations::DATA_VERSION, Some(version));
                 for field in FIELDS {
                     edit = match source.data.get(field) {
                         Some(value) => edit.set(&[field], value.clone()),
@@ -341,7 +380,7 @@ impl<'a> Reconcile<'_, 'a> {
 
     /// Takes away copies that nobody names any more.
     fn remove(&mut self, copies: &[(Kind, &'a Object)]) {
-        let is_copy = |one: &Object| one.marked() && one.label(labels::REFERENCED_DATA).is_some() && !one.deleting();
+        let is_copy = |one: &Object| is_ours(one) && !one.deleting();
         for (kind, copy) in copies.iter().filter(|(_, one)| is_copy(one)) {
             let reference = Reference {
                 kind: *kind,
@@ -428,6 +467,14 @@ impl<'a> Reconcile<'_, 'a> {
         let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, fault.as_deref());
         self.plan.actions.extend(edit.action());
     }
+}
+
+/// A change of a copy that gives it the labels that it has to have.
+fn labelled(kind: Kind, copy: &Object) -> Edit<'_> {
+    let labels = referenced_data::copy_labels().into_iter();
+    labels.fold(Edit::of(&Plane::Hub, kind, copy), |edit, (key, value)| {
+        edit.label(key, value)
+    })
 }
 
 /// What a WorkloadDeployment of the hub needs; what is decoded to look at it goes with the copy.

@@ -47,7 +47,12 @@ pub(crate) fn held(source: &Object) -> Value {
 
 /// The version of what a source holds.
 pub fn version_of_source(source: &Object) -> String {
-    deployment::hash(&json!([source.uid(), held(source)]))
+    version_of(source.uid(), source)
+}
+
+/// The version of what an object holds, as a copy of the source with this uid.
+pub(crate) fn version_of(source_uid: &str, object: &Object) -> String {
+    deployment::hash(&json!([source_uid, held(object)]))
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or

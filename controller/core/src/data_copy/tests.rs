@@ -83,19 +83,31 @@ fn reconcile(servers: &FakeServers) -> Plan {
     reconciled(servers, Some(PROJECT), &|_| false)
 }
 
-/// As the controller reads it: sources by name, copies without what they hold unless they differ.
 fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn Fn(&Reference) -> bool) -> Plan {
+    carried(servers, of, is_forbidden, true)
+}
+
+/// As the controller reads it: sources by name, copies without what they hold unless they differ.
+fn carried(
+    servers: &FakeServers,
+    of: Option<Project<'_>>,
+    is_forbidden: &dyn Fn(&Reference) -> bool,
+    is_carried: bool,
+) -> Plan {
     let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
     let mut sources = Vec::new();
     let mut whole = Vec::new();
     for one in needed(deployments.iter().copied()) {
-        let copy = servers.get(&Plane::Hub, one.kind, "ns-n1", &one.name);
+        let mut copy = servers.get(&Plane::Hub, one.kind, "ns-n1", &one.name).cloned();
         let mut source = servers.get(&project(), one.kind, "default", &one.name).cloned();
         if let Some(source) = &mut source {
             // Read as a server sends it, which says how large it is.
             *source = Object::read(&serde_json::to_string(source).unwrap()).unwrap();
-            if noted(one.kind, source, copy, LIMIT) > 0 {
-                whole.push(one.clone());
+            if let Some(copy) = copy.as_mut().filter(|copy| says_it_holds(copy, source)) {
+                weigh(copy, source);
+            }
+            if noted(one.kind, source, copy.as_ref(), LIMIT) > 0 {
+                whole.extend(copy);
             }
         }
         sources.push((one, source));
@@ -109,10 +121,9 @@ fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn
                 .map(move |one| (kind, one.clone()))
         })
         .map(|(kind, mut copy)| {
-            if !whole.iter().any(|one| one.kind == kind && one.name == copy.name()) {
-                copy.data = json!({}).into();
-            }
-            (kind, copy)
+            copy.data = json!({}).into();
+            let read = whole.iter().find(|one| one.uid() == copy.uid());
+            (kind, read.cloned().unwrap_or(copy))
         })
         .collect();
     let copies: Vec<(Kind, &Object)> = copies.iter().map(|(kind, copy)| (*kind, copy)).collect();
@@ -128,6 +139,7 @@ fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn
             _ => Source::Absent,
         },
         has_more: false,
+        is_carried,
         now: crate::testing::now(),
     })
 }
@@ -295,6 +307,115 @@ fn another_clients_object_is_never_touched_and_the_user_is_told() {
 }
 
 #[test]
+fn what_another_client_changed_of_a_copy_is_written_again() {
+    let sources = [
+        config_map("settings"),
+        config_map("empty"),
+        secret("default", "db", "eA=="),
+    ];
+    let keys = ["configmaps/settings", "configmaps/empty", "secrets/db"];
+    let mut servers = with(servers(&[&keys]), &sources);
+    servers.change(&project(), CONFIG_MAP, "default", "empty", |one| {
+        one.data = json!({}).into()
+    });
+    servers.settle(reconcile);
+    let before: Vec<Object> = keys.map(|key| copy(&servers, key).unwrap().clone()).into();
+    let expected_before = format!("{:?}", expected(&servers, "web-0"));
+    // Its version stays where it was.
+    for change in [
+        (|data: &mut Value| data["data"] = json!({ "key": "other" })) as fn(&mut Value),
+        |data| data["binaryData"] = json!({ "more": "AA==" }),
+        |data| drop(data.as_object_mut().unwrap().remove("data")),
+        |data| data["data"] = json!({ "a": "1", "key": "eA==", "more": "1" }),
+    ] {
+        for one in &before {
+            let kind = references::DATA.into_iter().find(|kind| {
+                let held = servers.get(&Plane::Hub, *kind, "ns-n1", one.name());
+                held.is_some_and(|held| held.uid() == one.uid())
+            });
+            let change = |one: &mut Object| change(&mut one.data);
+            servers.change(&Plane::Hub, kind.unwrap(), "ns-n1", one.name(), change);
+        }
+        servers.settle(reconcile);
+        for (key, before) in keys.iter().zip(&before) {
+            let now = copy(&servers, key).unwrap();
+            assert_eq!((&now.data, now.uid()), (&before.data, before.uid()), "{key}");
+            assert_eq!(now.metadata.annotations, before.metadata.annotations);
+        }
+    }
+    assert_eq!(format!("{:?}", expected(&servers, "web-0")), expected_before);
+}
+
+#[test]
+fn a_copy_that_lost_one_of_its_marks_is_still_a_copy_and_with_two_it_may_be_another_clients() {
+    let lost: [(&[&str], bool); 5] = [
+        (&[MANAGED_BY], true),
+        (&[REFERENCED_DATA], true),
+        (&[annotations::DATA_VERSION], true),
+        (&[MANAGED_BY, REFERENCED_DATA], false),
+        (&[MANAGED_BY, annotations::DATA_VERSION], false),
+    ];
+    for (marks, is_ours) in lost {
+        let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+        servers.settle(reconcile);
+        let before = copy(&servers, "secrets/db").unwrap().clone();
+        servers.change(&Plane::Hub, SECRET, "ns-n1", "db", |one| {
+            for mark in marks {
+                one.metadata.labels.as_mut().unwrap().remove(*mark);
+                one.metadata.annotations.as_mut().unwrap().remove(*mark);
+            }
+        });
+        let mut without_source = servers.clone();
+        servers.settle(reconcile);
+        let now = copy(&servers, "secrets/db").unwrap();
+        let is_whole = now.metadata.labels == before.metadata.labels
+            && now.metadata.annotations == before.metadata.annotations
+            && now.data == before.data;
+        assert_eq!(is_whole, is_ours, "{marks:?} {now:?}");
+        // Labels need no source; the version does.
+        without_source.remove(&project(), SECRET, "default", "db");
+        without_source.settle(reconcile);
+        let now = copy(&without_source, "secrets/db").unwrap();
+        assert_eq!(now.metadata.labels == before.metadata.labels, is_ours, "{marks:?}");
+        for mut servers in [servers, without_source] {
+            servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
+            servers.settle(reconcile);
+            assert_eq!(copy(&servers, "secrets/db").is_none(), is_ours, "{marks:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_that_are_not_carried_any_more_stay_as_they_are_until_nothing_names_them() {
+    let sources = [secret("default", "a", "eA=="), secret("default", "b", "eA==")];
+    let mut servers = with(servers(&[&["secrets/a"], &["secrets/b"]]), &sources);
+    let off = |servers: &FakeServers| carried(servers, Some(PROJECT), &|_| false, false);
+    // Where there have been none, nothing is begun.
+    assert!(off(&servers).is_unchanged());
+    servers.settle(reconcile);
+    let before = servers.clone();
+    servers.change(&project(), SECRET, "default", "a", |one| {
+        one.data["data"] = json!({ "key": "eQ==" })
+    });
+    servers.put(
+        &Plane::Hub,
+        kind::WORKLOAD_DEPLOYMENT,
+        deployment("web-2", &["secrets/c"]),
+    );
+    assert!(off(&servers).is_unchanged() && off(&servers).requeue.is_none());
+    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-1");
+    servers.settle(off);
+    assert_eq!(copy(&servers, "secrets/a"), copy(&before, "secrets/a"));
+    assert_eq!(copy(&servers, "secrets/b"), None);
+    let namespace = |servers: &FakeServers| servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap().clone();
+    let (has_had, other) = (namespace(&before), namespace(&self::servers(&[])));
+    let named = [&deployment("web", &["secrets/a"])];
+    for (namespace, is_carried, expected) in [(&has_had, false, true), (&other, true, true), (&other, false, false)] {
+        assert_eq!(is_concerned(namespace, named, is_carried), expected);
+    }
+}
+
+#[test]
 fn a_secret_of_another_type_takes_the_place_of_the_copy() {
     let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
     servers.settle(reconcile);
@@ -361,6 +482,7 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
             access: Access::Forbidden(binding, user),
             source: &|_| Source::Unknown,
             has_more: false,
+            is_carried: true,
             now: crate::testing::now(),
         })
     };

@@ -82,6 +82,16 @@ impl Reporter for Blind {
     fn answered(&self, _: &'static str, _: Duration) {}
 }
 
+/// As they are where a test says nothing of them.
+const RULES: Rules = Rules {
+    project_grace: Duration::from_hours(1),
+    cell_grace: Duration::from_hours(1),
+    reclaim_orphans: false,
+    hub_instances: 20_000,
+    carries_data: true,
+    object_bytes: 256 * 1024,
+};
+
 /// A context and who tells its reconcilers.
 pub(crate) struct Fixture {
     pub(crate) context: Arc<Context>,
@@ -102,7 +112,7 @@ impl Fixture {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
-        Self::made(reconcilers, projects, answer, false, false, management).await
+        Self::made(reconcilers, projects, answer, false, RULES, management).await
     }
 
     /// The same with `--reclaim-orphans`.
@@ -111,17 +121,34 @@ impl Fixture {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
-        Self::made(reconcilers, projects, answer, false, true, management).await
+        let rules = Rules {
+            reclaim_orphans: true,
+            ..RULES
+        };
+        Self::made(reconcilers, projects, answer, false, rules, management).await
+    }
+
+    /// The same with `--referenced-data=false`.
+    pub(crate) async fn carrying_no_data(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+    ) -> Self {
+        let rules = Rules {
+            carries_data: false,
+            ..RULES
+        };
+        Self::made(reconcilers, projects, answer, false, rules, management).await
     }
 
     /// The same in mode `milo`, with no project in the list. The discovery server goes by the name of the plane `Cell`.
     pub(crate) async fn milo(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
-        Self::made(reconcilers, &[], answer, true, false, management).await
+        Self::made(reconcilers, &[], answer, true, RULES, management).await
     }
 
     /// The same for the controllers of a cell, which is engaged too.
     pub(crate) async fn in_cell(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str], answer: Arc<Answer>) -> Self {
-        let fixture = Self::made(reconcilers, projects, answer, false, false, testing::of_cell).await;
+        let fixture = Self::made(reconcilers, projects, answer, false, RULES, testing::of_cell).await;
         fixture.context.planes.engage(&Plane::Cell, None).await.unwrap();
         fixture
     }
@@ -133,7 +160,7 @@ impl Fixture {
         answer: Arc<Answer>,
         watch_specs: Watched,
     ) -> Self {
-        Self::made(reconcilers, projects, answer, false, false, watch_specs).await
+        Self::made(reconcilers, projects, answer, false, RULES, watch_specs).await
     }
 
     /// The same where Instances wait for networks.
@@ -142,7 +169,7 @@ impl Fixture {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
-        let fixture = Self::made(reconcilers, projects, answer, false, false, testing::of_networked_cell).await;
+        let fixture = Self::made(reconcilers, projects, answer, false, RULES, testing::of_networked_cell).await;
         fixture.context.planes.engage(&Plane::Cell, None).await.unwrap();
         fixture
     }
@@ -152,7 +179,7 @@ impl Fixture {
         projects: &[&str],
         answer: Arc<Answer>,
         milo: bool,
-        reclaim_orphans: bool,
+        rules: Rules,
         watch_specs: Watched,
     ) -> Self {
         let discovery = milo.then(|| (testing::client(&answer, &Plane::Cell), PROJECT));
@@ -174,14 +201,6 @@ impl Fixture {
             namespace: "compute-system".to_owned(),
         };
         let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
-        let rules = Rules {
-            project_grace: Duration::from_hours(1),
-            cell_grace: Duration::from_hours(1),
-            reclaim_orphans,
-            hub_instances: 20_000,
-            carries_data: true,
-            object_bytes: 256 * 1024,
-        };
         let (types, known) = InstanceTypes::said(Some(Catalogue::default()));
         let context = Context::new(planes, applier, Arc::new(Blind), rules, listed).with_types(known);
         let context = Arc::new(context);

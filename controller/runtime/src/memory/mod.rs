@@ -4,6 +4,7 @@
 //! answer that comes after the plane has left falls on a memory that is not read any more. What must outlast a plane is
 //! elsewhere: which versions it has reached, and that these went back.
 
+mod checked_copies;
 mod circuit;
 mod data_waits;
 mod namespace_breakers;
@@ -24,6 +25,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{Plane, Target};
 use popcell_core::spec_echoes::SpecEchoes;
 
+pub use checked_copies::CheckedCopies;
 #[cfg(test)]
 pub(crate) use circuit::FAILURES;
 pub(crate) use circuit::{Admission, Circuit, PROBE};
@@ -67,6 +69,8 @@ pub struct Memory {
     pub note_gauges: NoteGauges,
     /// Why Instances of a cell wait for ConfigMaps and Secrets.
     pub data_waits: DataWaits,
+    /// Copies of ConfigMaps and Secrets on the hub that hold what they say.
+    pub checked_copies: CheckedCopies,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// Differences that make the deletion guard hold.

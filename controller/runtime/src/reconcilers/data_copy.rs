@@ -1,18 +1,22 @@
 //! `data-copy`: see [`popcell_core::data_copy`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA, PREVIOUS_REFERENCES};
 use popcell_api::kind::{self, Kind};
+use popcell_api::labels::{REFERENCED_DATA, REFERENCED_DATA_TRUE};
 use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
 use popcell_core::references::{self, DATA, Reference};
+use tracing::info;
 
 use super::{events, federation, hub_namespaces};
 use crate::context::Context;
+use crate::memory::CheckedCopies;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot};
@@ -33,6 +37,8 @@ const AT_ONCE: usize = 4 << 20;
 pub struct DataCopy {
     /// Who the hub takes this process for, as it said last.
     user: Mutex<String>,
+    /// Whether the log says that copies are left which are not carried any more.
+    has_told: AtomicBool,
 }
 
 /// The objects that a reconcile starts from, as the stores have them.
@@ -58,8 +64,9 @@ impl Stored {
         })
     }
 
-    fn is_concerned(&self) -> bool {
-        data_copy::is_concerned(&self.namespace, self.deployments.iter().map(AsRef::as_ref))
+    fn is_concerned(&self, context: &Context) -> bool {
+        let deployments = self.deployments.iter().map(AsRef::as_ref);
+        data_copy::is_concerned(&self.namespace, deployments, context.rules.carries_data)
     }
 
     fn needed(&self) -> Vec<Reference> {
@@ -74,14 +81,25 @@ impl Reconciler for DataCopy {
 
     fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
+            let Some(memory) = context.memory(&key.plane) else {
+                return Ok(());
+            };
+            let checked = &memory.checked_copies;
             let stored = Stored::find(&Snapshot::new(context, live), key);
-            let Some(stored) = stored.filter(Stored::is_concerned) else {
+            let Some(stored) = stored.filter(|stored| stored.is_concerned(context)) else {
+                checked.retain(&key.name, []);
                 return Ok(());
             };
             for one in &stored.deployments {
                 live.read_for(&key.plane, kind::WORKLOAD_DEPLOYMENT, one);
             }
             if !self.read_copies(context, live, key).await? {
+                return Ok(());
+            }
+            let copies = copies(&Snapshot::new(context, live), key);
+            checked.retain(&key.name, copies.iter().map(|(kind, copy)| (*kind, copy.as_ref())));
+            if !context.rules.carries_data {
+                self.tell_of(&copies);
                 return Ok(());
             }
             let Some((project, within)) = stored
@@ -91,7 +109,7 @@ impl Reconciler for DataCopy {
             else {
                 return Ok(());
             };
-            if let Err(error) = read_sources(context, live, (project, within), &stored).await {
+            if let Err(error) = read_sources(context, live, (project, within), &stored, checked).await {
                 // What is not needed any more goes all the same.
                 live.miss(project, error);
             }
@@ -101,7 +119,7 @@ impl Reconciler for DataCopy {
 
     fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let stored = Stored::find(snapshot, key)?;
-        if !stored.is_concerned() {
+        if !stored.is_concerned(snapshot.context) {
             return Some(Plan::default());
         }
         let user = lock(&self.user).clone();
@@ -123,6 +141,7 @@ impl Reconciler for DataCopy {
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
+                is_carried: snapshot.context.rules.carries_data,
                 now,
             })
         };
@@ -140,7 +159,6 @@ impl Reconciler for DataCopy {
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            _ if !context.rules.carries_data => Vec::new(),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.keys(context, plane)
             }
@@ -159,15 +177,23 @@ impl Reconciler for DataCopy {
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
-        if context.rules.carries_data {
-            hub_namespaces::keys_on(context, plane)
-        } else {
-            Vec::new()
-        }
+        hub_namespaces::keys_on(context, plane)
     }
 }
 
 impl DataCopy {
+    /// Says once in the log that copies are left of the time when they were carried, and how an operator deletes them.
+    fn tell_of(&self, copies: &[(Kind, Arc<Object>)]) {
+        let are_left = copies.iter().any(|(_, copy)| copy.label(REFERENCED_DATA).is_some());
+        if are_left && !self.has_told.swap(true, Ordering::Relaxed) {
+            info!(
+                "ConfigMaps and Secrets are not carried (--referenced-data=false): copies that were made before stay on the hub and \
+                 in cells as they are while a WorkloadDeployment names them; to delete them now, run on the hub: kubectl delete \
+                 configmaps,secrets --all-namespaces -l {REFERENCED_DATA}={REFERENCED_DATA_TRUE}"
+            );
+        }
+    }
+
     /// Reads what is in the hub namespace, or, without the right to, what would give it; whether it has the right.
     async fn read_copies(&self, context: &Context, live: &mut LiveReads, key: &Key) -> Result<bool, ApplyError> {
         live.forget(&key.plane, ROLE_BINDING);
@@ -198,6 +224,7 @@ async fn read_sources(
     live: &mut LiveReads,
     (project, within): (&Plane, &str),
     stored: &Stored,
+    checked: &CheckedCopies,
 ) -> Result<(), ApplyError> {
     let hub_namespace = stored.namespace.name();
     for kind in DATA {
@@ -225,18 +252,40 @@ async fn read_sources(
             Err(error) => return Err(error),
         };
         if let Some(source) = &mut source {
-            let copy = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
-            let copy = copy.flatten();
-            let bytes = data_copy::noted(*kind, source, copy.as_deref(), context.rules.object_bytes);
-            if bytes > 0 && copy.is_some() {
-                let copy = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
-                live.put(&copy, context.applier.read(&copy).await?);
+            let place = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
+            let listed = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
+            let listed = listed.flatten();
+            let unchecked = listed.as_deref().filter(|copy| !checked.contains(*kind, copy));
+            let whole = match unchecked.filter(|copy| data_copy::says_it_holds(copy, source)) {
+                Some(_) => Some(read_weighed(context, &place, source).await?),
+                None => None,
+            };
+            let copy = whole.as_ref().map_or(listed.as_deref(), Option::as_ref);
+            if let Some(copy) = copy.filter(|copy| whole.is_some() && data_copy::says_it_holds(copy, source)) {
+                checked.insert(*kind, copy);
+            }
+            let bytes = data_copy::noted(*kind, source, copy, context.rules.object_bytes);
+            if bytes > 0 && listed.is_some() {
+                let whole = match whole {
+                    Some(whole) => whole,
+                    None => context.applier.read(&place).await?,
+                };
+                live.put(&place, whole);
             }
             held += bytes;
         }
         live.put(&target, source);
     }
     Ok(())
+}
+
+/// A copy as a whole, with the version of what it holds.
+async fn read_weighed(context: &Context, place: &Target, source: &Object) -> Result<Option<Object>, ApplyError> {
+    let mut copy = context.applier.read(place).await?;
+    if let Some(copy) = &mut copy {
+        data_copy::weigh(copy, source);
+    }
+    Ok(copy)
 }
 
 /// What was read of the hub namespace.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::context::testing::Log;
 use crate::planes::SINGLE;
 
 const SECRETS: &str = "/api/v1/namespaces/ns-n1/secrets";
@@ -12,11 +13,20 @@ const SOURCE: &str = "project single GET /api/v1/namespaces/default/secrets/db";
 
 /// A project with a WorkloadDeployment that names Secret `db`, as the hub has it.
 async fn bench(script: &Arc<Script>) -> Fixture {
+    project_answers(script);
+    let fixture = fixture(script, &[SINGLE]).await;
+    fill(script, &fixture);
+    fixture
+}
+
+fn project_answers(script: &Script) {
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     script.say("project single GET /api/v1/namespaces/default", 200, namespace);
     let system = json!({ "metadata": { "name": "kube-system", "uid": "s1", "resourceVersion": "1" } });
     script.say("project single GET /api/v1/namespaces/kube-system", 200, system);
-    let fixture = fixture(script, &[SINGLE]).await;
+}
+
+fn fill(script: &Script, fixture: &Fixture) {
     let mut namespace = hub_namespace("ns-n1", SINGLE);
     namespace["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
     fixture.put(&Plane::Hub, NAMESPACE, namespace);
@@ -24,7 +34,6 @@ async fn bench(script: &Arc<Script>) -> Fixture {
     script.say(&format!("hub GET {CONFIG_MAPS}"), 200, list("ConfigMap", &json!([])));
     script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([])));
     script.say(SOURCE, 200, secret("default", "1", "s3cr3t", &json!({})));
-    fixture
 }
 
 fn on_hub(expected: &str) -> Value {
@@ -89,35 +98,102 @@ async fn a_secret_is_carried_by_name_and_read_again_but_not_written_while_it_sta
         .clone();
     let expected = expected.as_str().unwrap().to_owned();
 
-    // What the hub has now, without what it holds: two lists and one read, and nothing is written.
+    // What the hub has now is read once, and nothing is written.
     fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, on_hub(&expected));
-    let mut labelled = hub_namespace("ns-n1", SINGLE);
-    labelled["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
-    labelled["metadata"]["labels"]["compute.datumapis.com/referenced-data"] = json!("true");
-    fixture.put(&Plane::Hub, NAMESPACE, labelled);
-    let mut metadata = copy.clone();
-    metadata["data"] = Value::Null;
-    script.say(
-        &format!("hub GET {SECRETS}"),
-        200,
-        list("PartialObjectMetadata", &json!([metadata])),
-    );
-    script.asked();
-    let requeue = fixture.reconcile("data-copy", &key()).await;
-    assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
-    let lists = [
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
+    is_on_hub(&script, &copy);
+    let rest = [
         format!("hub GET {CONFIG_MAPS}"),
         format!("hub GET {SECRETS}"),
         SOURCE.to_owned(),
     ];
-    assert_eq!(script.asked(), lists);
+    let with_copy = [&rest[..], &[format!("hub GET {SECRETS}/db")]].concat();
+    script.asked();
+    fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(script.asked(), with_copy);
+    // From then on its metadata are enough: two lists and one read.
+    for _ in 0..2 {
+        let requeue = fixture.reconcile("data-copy", &key()).await;
+        assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
+        assert_eq!(script.asked(), rest);
+    }
+
+    // Another client writes it and keeps the version: it is read, and made to hold what its source holds.
+    let mut changed = copy.clone();
+    changed["metadata"]["resourceVersion"] = json!("3");
+    changed["data"] = json!({ "password": "theirs", "more": "theirs" });
+    is_on_hub(&script, &changed);
+    fixture.reconcile("data-copy", &key()).await;
+    let (line, body) = script.sent().pop().unwrap();
+    assert!(line.starts_with(&format!("hub PATCH {SECRETS}/db")), "{line}");
+    let data = json!({ "op": "replace", "path": "/data", "value": { "password": "s3cr3t" } });
+    assert!(body.as_array().unwrap().contains(&data), "{body}");
+    script.asked();
+    // One that gets a label only is read, and not written.
+    let mut labelled = copy.clone();
+    labelled["metadata"]["resourceVersion"] = json!("5");
+    is_on_hub(&script, &labelled);
+    fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(script.asked(), with_copy);
 
     // A change is read whole where it is to be written.
     script.say(SOURCE, 200, secret("default", "3", "other", &json!({})));
-    script.say(&format!("hub GET {SECRETS}/db"), 200, copy);
     fixture.reconcile("data-copy", &key()).await;
     let patched: Vec<String> = script.writes();
     assert_eq!(patched, [format!("hub PATCH {SECRETS}/db"), deployment]);
+}
+
+/// The hub namespace after its first copy.
+fn with_copies() -> Value {
+    let mut labelled = hub_namespace("ns-n1", SINGLE);
+    labelled["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
+    labelled["metadata"]["labels"]["compute.datumapis.com/referenced-data"] = json!("true");
+    labelled
+}
+
+/// A copy is there: without what it holds in a list, whole by name.
+fn is_on_hub(script: &Script, copy: &Value) {
+    let mut metadata = copy.clone();
+    metadata["data"] = Value::Null;
+    let listed = list("PartialObjectMetadata", &json!([metadata]));
+    script.say(&format!("hub GET {SECRETS}"), 200, listed);
+    script.say(&format!("hub GET {SECRETS}/db"), 200, copy.clone());
+}
+
+#[tokio::test]
+async fn switched_off_it_reads_no_project_and_deletes_the_copies_that_nothing_names() {
+    let (script, log) = (Arc::<Script>::default(), Log::default());
+    let _logs = tracing::subscriber::set_default(log.subscriber());
+    project_answers(&script);
+    let fixture = Fixture::carrying_no_data(management(true), &[SINGLE], script.answer()).await;
+    list_all(&fixture, &[SINGLE]);
+    fill(&script, &fixture);
+    let copy = json!({ "compute.datumapis.com/data-version": "1" });
+    is_on_hub(&script, &secret("ns-n1", "2", "s3cr3t", &copy));
+    script.asked();
+    // Nothing is read where there have been no copies.
+    assert_eq!(fixture.reconcile("data-copy", &key()).await, Requeue::OnEvent);
+    assert_eq!(script.asked(), Vec::<String>::new());
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
+    assert_eq!(fixture.reconcile("data-copy", &key()).await, Requeue::OnEvent);
+    let lists = [format!("hub GET {CONFIG_MAPS}"), format!("hub GET {SECRETS}")];
+    assert_eq!(script.asked(), lists);
+    fixture.put(
+        &Plane::Hub,
+        WORKLOAD_DEPLOYMENT,
+        hub_deployment("ns-n1", "web", "uid-web"),
+    );
+    script.say(
+        &format!("hub GET {DEPLOYMENTS}/ns-n1/workloaddeployments"),
+        200,
+        list("WorkloadDeployment", &json!([])),
+    );
+    fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(script.writes(), [format!("hub DELETE {SECRETS}/db")]);
+    // The log has once what is left, and the way to end it.
+    let text = log.text();
+    let remedy = "kubectl delete configmaps,secrets --all-namespaces -l compute.datumapis.com/referenced-data=true";
+    assert_eq!(text.matches(remedy).count(), 1, "{text}");
 }
 
 #[tokio::test]
@@ -161,10 +237,7 @@ async fn a_project_that_is_silent_or_gives_no_right_loses_nothing() {
         &json!({ "compute.datumapis.com/data-version": "1" }),
     );
     script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([copy])));
-    let mut labelled = hub_namespace("ns-n1", SINGLE);
-    labelled["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-server-uid": "s1" });
-    labelled["metadata"]["labels"]["compute.datumapis.com/referenced-data"] = json!("true");
-    fixture.put(&Plane::Hub, NAMESPACE, labelled);
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
     script.say(SOURCE, 503, refusal(503));
     let requeue = fixture.reconcile("data-copy", &key()).await;
     assert!(matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
