@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use kube::api::DynamicObject;
 use kube::client::Body;
-use popcell_api::API_VERSION;
+use popcell_api::{API_VERSION, annotations};
 use popcell_core::names;
 use popcell_suites::environment::SOON;
 use popcell_suites::read;
@@ -152,5 +152,66 @@ pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Resu
     eventually("the user may use the network", SOON, async || {
         user.create(&nowhere, true).await.map(|_| ())
     })
-    .await
+    .await?;
+    who_writes_what_runs_may_read_it(environment, &tenant).await
+}
+
+/// The author of what runs needs the right to read what it is given. Who changes what runs nowhere needs none.
+async fn who_writes_what_runs_may_read_it(environment: &Environment, tenant: &Tenant) -> Result<()> {
+    const EDITOR: &str = "kim@example.com";
+    const DENIED: [&str; 3] = [
+        "vworkload.kb.io",
+        "valueFrom.secretKeyRef.name",
+        "permission to read the Secret was denied: get the right to \"get\" secrets \"db\"",
+    ];
+    let (namespace, server) = (tenant.namespace.as_str(), &tenant.project);
+    let author = environment.as_user(P2, USER).await?;
+    let editor = environment.as_user(P2, EDITOR).await?;
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "namespace": namespace },
+        "data": { "password": "c2VzYW1l" } });
+    server.create(&secret, false).await?;
+    let mut given = objects::workload(namespace, "given", &[("us", &["LHR"], 1)]);
+    let key = json!({ "secretKeyRef": { "name": "db", "key": "password" } });
+    let container = &mut given["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0];
+    container["env"] = json!([{ "name": "PASSWORD", "valueFrom": key }]);
+    let containers = json!([container]);
+    refused(author.create(&given, false).await, &DENIED, "a Workload with a Secret")?;
+    let read =
+        |name: &str| json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"] });
+    // The right to another is none to this.
+    tenant.grant("other", USER, &read("other")).await?;
+    tenant.grant("secret", USER, &read("db")).await?;
+    eventually("the user may read the Secret", SOON, async || {
+        author.create(&given, false).await.map(|_| ())
+    })
+    .await?;
+
+    let rights =
+        json!({ "apiGroups": ["compute.datumapis.com"], "resources": ["workloads"], "verbs": ["get", "patch"] });
+    tenant.grant("editor", EDITOR, &rights).await?;
+    let within = Some(namespace);
+    let scaled =
+        json!({ "spec": { "placements": objects::workload("", "", &[("us", &["LHR"], 2)])["spec"]["placements"] } });
+    eventually("another user scales it", SOON, async || {
+        editor.merge(WORKLOAD, within, "given", &scaled).await.map(|_| ())
+    })
+    .await?;
+    let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+    let restarted = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
+    let restarted = editor.merge(WORKLOAD, within, "given", &restarted).await;
+    restarted.context("a restart asks for no right")?;
+    // Another program would read what is named already.
+    let mut containers = containers;
+    containers[0]["image"] = json!("registry.test/other:1");
+    let other =
+        json!({ "spec": { "template": { "spec": { "runtime": { "sandbox": { "containers": containers } } } } } });
+    let changed = editor.merge(WORKLOAD, within, "given", &other);
+    refused(changed.await, &DENIED, "another program")?;
+    let author_too = json!({ "apiGroups": ["compute.datumapis.com"], "resources": ["workloads"], "verbs": ["patch"] });
+    tenant.grant("author", USER, &author_too).await?;
+    eventually("who may read it changes what runs", SOON, async || {
+        author.merge(WORKLOAD, within, "given", &other).await.map(|_| ())
+    })
+    .await?;
+    tenant.clean("given").await
 }

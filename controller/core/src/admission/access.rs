@@ -134,14 +134,18 @@ pub fn access_review(user_info: &Value, object: &ObjectUse) -> Value {
 
 /// The user may not use the object.
 pub fn access_denied(object: &ObjectUse) -> FieldError {
-    let what = match object.kind {
-        NETWORK => "use the network",
-        CONFIG_MAP => "read the ConfigMap",
-        _ => "read the Secret",
+    let read = |kind: &str| {
+        let (name, resource) = (&object.name, object.kind.plural);
+        format!("permission to read the {kind} was denied: get the right to \"get\" {resource} \"{name}\"")
+    };
+    let denied = match object.kind {
+        NETWORK => "permission to use the network was denied".to_owned(),
+        CONFIG_MAP => read("ConfigMap"),
+        _ => read("Secret"),
     };
     FieldError {
         path: object.path.clone(),
-        fault: Fault::Forbidden(format!("permission to {what} was denied")),
+        fault: Fault::Forbidden(denied),
     }
 }
 

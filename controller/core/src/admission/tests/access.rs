@@ -108,10 +108,27 @@ fn who_writes_what_runs_may_read_what_it_is_given() {
     for new in [&restarted, &scaled, &first] {
         assert_eq!(asked(Some(&first), new, None), Vec::<String>::new());
     }
-    let review = access_review(
-        &json!({ "username": "me" }),
-        &uses_to_review(None, &first, None).pop().unwrap(),
+    let uses = uses_to_review(None, &first, None);
+    let denied: Vec<String> = uses.iter().map(|one| access_denied(one).to_string()).collect();
+    let says = |path: &str, kind: &str, plural: &str| {
+        format!("{path}: Forbidden: permission to read the {kind} was denied: get the right to \"get\" {plural} \"db\"")
+    };
+    assert_eq!(
+        denied[1..],
+        [
+            says(
+                &format!("{container}.env[0].valueFrom.secretKeyRef.name"),
+                "Secret",
+                "secrets"
+            ),
+            says(
+                &format!("{container}.envFrom[0].configMapRef.name"),
+                "ConfigMap",
+                "configmaps"
+            ),
+        ]
     );
+    let review = access_review(&json!({ "username": "me" }), &uses[2]);
     assert_eq!(
         review["spec"]["resourceAttributes"],
         json!({ "verb": "get", "group": "", "version": "v1", "resource": "configmaps", "name": "db", "namespace": "default" })
