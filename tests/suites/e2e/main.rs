@@ -109,6 +109,7 @@ fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
         .test("catalog::every_claimed_resource_type_is_registered", Beside, catalog::registrations)
         .test("catalog::a_new_project_is_granted_its_default_quota", Beside, catalog::default_quota)
         .test("stand_ins::milos_kinds_refuse_what_milo_refuses", Beside, stand_ins::refused_as_by_milo)
+        .test("stand_ins::network_kinds_refuse_what_the_network_services_refuse", Beside, stand_ins::refused_as_by_network_services)
         .test("iam::every_kind_is_protected_and_roles_have_what_they_say", Beside, iam::roles)
 }
 

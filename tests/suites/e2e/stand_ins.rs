@@ -1,17 +1,18 @@
-//! Stand-ins of milo's kinds refuse what milo refuses, so that no test passes because they take anything.
+//! Stand-ins of others' kinds refuse what their owners refuse, so that no test passes because they take anything.
 
 use anyhow::{Context, Result};
 use popcell_api::{kind, quota};
 use popcell_suites::environment::Environment;
 use popcell_suites::steps::refused;
 use popcell_test_support::kind::RESOURCE_GRANT;
+use popcell_test_support::stand_ins::IN_CELLS;
 use popcell_test_support::{Plane, objects};
 use serde_json::{Value, json};
 
 use crate::catalog::{serving, taken};
 
 /// A JSON pointer, what is put there, and a word of the refusal.
-type Wrong = (&'static str, Value, &'static str);
+type Wrong<'a> = (&'a str, Value, &'static str);
 
 fn project() -> Value {
     json!({ "apiGroup": kind::PROJECT.group, "kind": kind::PROJECT.kind, "name": "shop" })
@@ -34,7 +35,7 @@ fn with(object: &Value, pointer: &str, value: &Value) -> Result<Value> {
     Ok(object)
 }
 
-async fn refuses(plane: &Plane, right: &Value, wrong: &[Wrong]) -> Result<()> {
+async fn refuses(plane: &Plane, right: &Value, wrong: &[Wrong<'_>]) -> Result<()> {
     taken(plane, right).await?;
     for (pointer, value, word) in wrong {
         let wrong = with(right, pointer, value)?;
@@ -55,11 +56,111 @@ async fn refuses_statuses(plane: &Plane, kind: kind::Kind, namespace: Option<&st
         let what = format!("a condition of {} without {field}", kind.kind);
         refused(plane.set_status(kind, namespace, "it", &status).await, &[field], &what)?;
     }
-    let odd = with(&right["conditions"][0], "/lastTransitionTime", &json!("yesterday"))?;
-    let odd = plane
-        .set_status(kind, namespace, "it", &json!({ "conditions": [odd] }))
-        .await;
-    refused(odd, &["lastTransitionTime"], "a time that is none")
+    for (field, value) in [
+        ("status", "Maybe"),
+        ("reason", ""),
+        ("reason", "has a space"),
+        ("lastTransitionTime", "yesterday"),
+    ] {
+        let odd = with(&right["conditions"][0], &format!("/{field}"), &json!(value))?;
+        let status = json!({ "conditions": [odd] });
+        let what = format!("a condition of {} with {field} {value:?}", kind.kind);
+        refused(plane.set_status(kind, namespace, "it", &status).await, &[field], &what)?;
+    }
+    Ok(())
+}
+
+/// Required fields, enums and bounds of the networking kinds.
+pub(crate) async fn refused_as_by_network_services(environment: &Environment, namespace: &str) -> Result<()> {
+    const ENUM: &str = "Unsupported value";
+    let plane = serving(environment, &IN_CELLS).await?;
+    plane.apply(&objects::namespace(namespace)).await?;
+    let at = json!({ "name": "atl" });
+    let joined = json!({ "network": { "name": "default" }, "location": at });
+    let claimed = json!({ "subnetClass": "private", "networkContext": { "name": "it" }, "location": at,
+        "ipFamily": "IPv4", "startAddress": "10.0.0.0", "prefixLength": 24 });
+    let missing = |fields: &[&'static str]| -> Vec<(String, Value, &'static str)> {
+        let each = fields
+            .iter()
+            .map(|field| (format!("/spec/{field}"), Value::Null, *field));
+        each.collect()
+    };
+    let odd = |field: &str, value: Value, word: &'static str| (format!("/spec/{field}"), value, word);
+    let of_subnets = || {
+        let fields = ["subnetClass", "networkContext", "location", "ipFamily"];
+        let odd = [
+            odd("subnetClass", json!("public"), ENUM),
+            odd("ipFamily", json!("IPv5"), ENUM),
+            odd("networkContext", json!({}), "networkContext.name"),
+        ];
+        [missing(&fields), odd.into()].concat()
+    };
+    let of_joined = [
+        missing(&["network", "location"]),
+        vec![
+            odd("network", json!({}), "network.name"),
+            odd("location", json!({}), "location.name"),
+        ],
+    ]
+    .concat();
+    for (kind, spec, wrong) in [
+        (
+            kind::NETWORK,
+            json!({ "ipam": { "mode": "Auto" }, "mtu": 1400, "ipFamilies": ["IPv4"] }),
+            [
+                missing(&["ipam"]),
+                vec![
+                    odd("ipam", json!({}), "ipam.mode"),
+                    odd("ipam/mode", json!("Static"), ENUM),
+                    odd("ipFamilies", json!(["IPv4", "IPv5"]), ENUM),
+                    odd("mtu", json!(1299), "greater than or equal to 1300"),
+                    odd("mtu", json!(8857), "less than or equal to 8856"),
+                ],
+            ]
+            .concat(),
+        ),
+        (kind::NETWORK_BINDING, joined.clone(), of_joined.clone()),
+        (kind::NETWORK_CONTEXT, joined, of_joined),
+        (kind::SUBNET_CLAIM, claimed.clone(), of_subnets()),
+        (
+            kind::SUBNET,
+            claimed,
+            [of_subnets(), missing(&["startAddress", "prefixLength"])].concat(),
+        ),
+    ] {
+        let right = object(kind, namespace, &spec);
+        let wrong: Vec<Wrong<'_>> = wrong
+            .iter()
+            .map(|(at, value, word)| (&**at, value.clone(), *word))
+            .collect();
+        refuses(&plane, &right, &wrong).await?;
+        plane.create(&right, false).await?;
+        refuses_statuses(&plane, kind, Some(namespace), "Ready").await?;
+    }
+    let nowhere = json!({ "networkContextRef": { "name": "it" } });
+    let bound = plane.set_status(kind::NETWORK_BINDING, Some(namespace), "it", &nowhere);
+    refused(
+        bound.await,
+        &["networkContextRef.namespace"],
+        "a context without a namespace",
+    )?;
+
+    let mut location = objects::location("ATL");
+    location["metadata"]["name"] = json!("it");
+    refuses(
+        &plane,
+        &location,
+        &[
+            ("/spec/locationClassName", Value::Null, "locationClassName"),
+            ("/spec/locationClassName", json!("borrowed"), ENUM),
+            ("/spec/topology", Value::Null, "topology"),
+            ("/spec/topology", json!({ "city": 1 }), "topology"),
+        ],
+    )
+    .await?;
+    plane.create(&location, false).await?;
+    refuses_statuses(&plane, kind::LOCATION, None, "Ready").await?;
+    plane.delete(kind::LOCATION, None, "it").await
 }
 
 pub(crate) async fn refused_as_by_milo(environment: &Environment, namespace: &str) -> Result<()> {
