@@ -79,6 +79,10 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         move |one: &kube::api::DynamicObject| read::expect_at(one, "/data", &wanted)
     };
     awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
+    // What another client writes into it there, Karmada takes back.
+    let theirs = json!({ "data": { "password": "dGhlaXJz", "more": "dGhlaXJz" } });
+    dfw.merge(SECRET, Some(&tenant.below), "db", &theirs).await?;
+    awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
     awaited(&dfw, SECRET, &tenant.below, "pull", |one| {
         read::expect_at(one, "/type", &pull["type"])
     })

@@ -47,6 +47,7 @@ fn mission(suite: Suite<Environment>) -> Suite<Environment> {
         .test("end_to_end::one_workload_runs_in_two_cities_and_goes_from_everywhere", Beside, end_to_end::runs)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
         .test("single::one_server_is_project_and_cell", Beside, single::runs)
+        .test("networks::a_cell_that_gets_or_loses_network_services_needs_no_setting", Beside, networks::served_or_not)
 }
 
 #[rustfmt::skip]

@@ -29,16 +29,13 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let one = lab.plane(ONE).await?;
     define(&one, &IN_PROJECTS).await?;
-    define(&one, &IN_CELLS).await?;
     one.apply(&objects::location_binding("DFW")).await?;
-    one.apply(&objects::location("DFW")).await?;
     one.apply(&objects::namespace(namespace)).await?;
     let network = objects::network(namespace, "default");
     eventually("the network can be made", SOON, async || one.apply(&network).await).await?;
     let nodes = Nodes::start(&one, Duration::ZERO).await?;
     let account = users::of_provider(&lab, ONE, files.path()).await?;
     let mut provider = PodProvider::start(PodProviderSpec::of(&account)).await?;
-    let networks = Networks::start(one.client());
     let quota = Quota::by_grants(one.client());
     let budget = Budget {
         instances: Some(2),
@@ -49,8 +46,10 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     users::cells_in_project(&one, &["single"]).await?;
     let gateway = Gateway::of_planes(&lab, ONE, &[ONE]).await?;
     let milo = gateway.kubeconfig(files.path(), Some(&users::cell("single")))?;
-    let spec = ControllerSpec::single_cluster(&home, ONE, &milo);
-    let mut controller = Controller::start(spec.clone()).await?;
+    let spec = ControllerSpec::single_cluster(&home, ONE, &milo).flag("--networking=true");
+    let mut controller = Controller::unstarted(spec.clone())?;
+    controller.launch()?;
+    let pid = controller.pid();
     let tenant = Tenant {
         project: lab.plane(ONE).await?,
         // There is none: project, hub and cell are one.
@@ -60,13 +59,14 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     };
     let grant = objects::resource_grant(namespace, ONE, &budget);
     let mission = async {
+        let networks = unserved(&tenant, &mut controller).await?;
         mission(&tenant, &grant).await?;
-        data(&tenant).await
+        data(&tenant).await.map(|()| networks)
     };
-    let mission = mission
-        .await
-        .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
-    mission?;
+    let mission = mission.await;
+    let networks = mission.with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
+    let networks = networks?;
+    ensure!(controller.pid() == pid, "it was restarted");
     controller.end()?;
     let mut without = Controller::start(spec.flag("--enable-management-controllers=false")).await?;
     let ran = cell_only(&tenant).await;
@@ -82,9 +82,36 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     lab.end().await
 }
 
-async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {
+/// The server does not serve the kinds that `--networking=true` asks for: the Instance, its WorkloadDeployment and its Workload say
+/// so, and the program is not ready. Once it serves them, what waits goes on.
+async fn unserved(tenant: &Tenant, controller: &mut Controller) -> Result<Networks> {
     let one = &tenant.project;
     tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
+    let says_so = |type_: &'static str, reason: &'static str| {
+        move |object: &DynamicObject| {
+            says(object, type_, "False", reason)?;
+            let text = object.data["status"]["conditions"].to_string();
+            ensure!(text.contains("Network default is not served in city DFW"), "{text}");
+            Ok(())
+        }
+    };
+    let instance = says_so("Ready", "NetworkNotFound");
+    awaited(one, INSTANCE, &tenant.namespace, NAMES[0], instance).await?;
+    let deployment = says_so("Available", "NetworkNotFound");
+    tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", deployment).await?;
+    let workload = says_so("Available", "NoAvailablePlacements");
+    tenant.in_project(WORKLOAD, "web", workload).await?;
+    let (code, said) = controller.health("/readyz").await?;
+    ensure!(code != 200 && said.contains("NetworkBinding"), "{code}: {said}");
+    define(one, &IN_CELLS).await?;
+    one.apply(&objects::location("DFW")).await?;
+    let networks = Networks::start(one.client());
+    controller.ready().await?;
+    Ok(networks)
+}
+
+async fn mission(tenant: &Tenant, grant: &Value) -> Result<()> {
+    let one = &tenant.project;
     warned(one, &tenant.namespace, NAMES[0], "QuotaNoBudget").await?;
     one.apply(grant).await?;
     tenant.ready("web", 2).await?;
