@@ -31,9 +31,7 @@ fn secret(namespace: &str, value: &str) -> Value {
 pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
-    let settings = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
-        "metadata": { "name": "settings", "namespace": namespace } });
-    tenant.project.create(&settings, false).await?;
+    tenant.project.create(&settings(namespace), false).await?;
     let named = |name: &str, city, sources: Value| {
         let mut one = tenant.direct(name, city, 1);
         one["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"] = sources;
@@ -41,11 +39,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     };
     let both = json!([{ "secretRef": { "name": "db" } }, { "configMapRef": { "name": "settings" } }]);
     let mut web = named("web", "DFW", both);
-    let template = &mut web["spec"]["template"]["spec"];
-    template["volumes"] = json!([{ "name": "keys", "secret": { "secretName": "db" } }]);
-    let sandbox = &mut template["runtime"]["sandbox"];
-    sandbox["containers"][0]["volumeAttachments"] = json!([{ "name": "keys", "mountPath": "/etc/keys" }]);
-    sandbox["imagePullSecrets"] = json!([{ "name": "pull" }]);
+    with_files_and_pull_secret(&mut web["spec"]["template"]["spec"]);
     // "{}".
     let pull = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull", "namespace": namespace },
         "type": "kubernetes.io/dockerconfigjson", "data": { ".dockerconfigjson": "e30=" } });
@@ -81,7 +75,8 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
     // What another client writes into it there, Karmada takes back.
     let theirs = json!({ "data": { "password": "dGhlaXJz", "more": "dGhlaXJz" } });
-    dfw.merge(SECRET, Some(&tenant.below), "db", &theirs).await?;
+    let below = Some(tenant.below.as_str());
+    dfw.merge(SECRET, below, "db", &theirs).await?;
     awaited(&dfw, SECRET, &tenant.below, "db", holds(FIRST)).await?;
     awaited(&dfw, SECRET, &tenant.below, "pull", |one| {
         read::expect_at(one, "/type", &pull["type"])
@@ -106,6 +101,9 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     let before = tenant.instances(&dfw).await?;
     let second = json!({ "data": secret("", SECOND)["data"] });
     tenant.project.merge(SECRET, Some(namespace), "db", &second).await?;
+    // Its version stays; the reconcile that the restart causes finds what another client wrote into a copy on the hub.
+    let theirs = json!({ "data": { ".dockerconfigjson": "eyJhIjp7fX0=" } });
+    tenant.hub.merge(SECRET, below, "pull", &theirs).await?;
     let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
     let restart = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
     tenant
@@ -121,6 +119,9 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         })
         .await?;
     awaited(&dfw, SECRET, &tenant.below, "db", holds(SECOND)).await?;
+    let is_mended = |one: &kube::api::DynamicObject| read::expect_at(one, "/data", &pull["data"]);
+    tenant.in_hub(SECRET, "pull", is_mended).await?;
+    awaited(&dfw, SECRET, &tenant.below, "pull", is_mended).await?;
 
     told_nobody(environment, &tenant, &dfw).await?;
     named_no_more(&tenant, &dfw, &web).await?;
@@ -133,6 +134,18 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
     gone(&ord, CONFIG_MAP, &tenant.below, "settings").await?;
     tenant.gone_from_hub(CONFIG_MAP, "settings").await
+}
+
+fn settings(namespace: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
+        "metadata": { "name": "settings", "namespace": namespace } })
+}
+
+fn with_files_and_pull_secret(template: &mut Value) {
+    template["volumes"] = json!([{ "name": "keys", "secret": { "secretName": "db" } }]);
+    let sandbox = &mut template["runtime"]["sandbox"];
+    sandbox["containers"][0]["volumeAttachments"] = json!([{ "name": "keys", "mountPath": "/etc/keys" }]);
+    sandbox["imagePullSecrets"] = json!([{ "name": "pull" }]);
 }
 
 /// A template names the Secrets no more. They stay while Instances are of the one before, which may restart, and go with the last.
