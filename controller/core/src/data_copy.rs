@@ -384,8 +384,10 @@ impl<'a> Reconcile<'_, 'a> {
         self.bytes = bytes;
         match copy {
             Some(_) if is_there => {}
-            Some(copy) if copy.data.get("type") != source.data.get("type") => {
-                // No server changes the type of a Secret.
+            Some(copy)
+                if copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true)) =>
+            {
+                // No server changes the type of a Secret, or what is immutable.
                 self.delete(reference, copy, Vec::new());
                 self.plan.requeue_within(NEXT);
                 return State::Unknown;

@@ -23,6 +23,7 @@ pub mod data_copy;
 pub mod deletion_guard;
 pub mod deployment;
 pub mod derived;
+pub mod downward;
 pub mod edit;
 pub mod federation;
 pub mod fields;

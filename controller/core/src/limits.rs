@@ -49,10 +49,10 @@ impl Default for Limits {
 /// Where a WorkloadDeployment names its instance type.
 pub const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
 
-/// Fields that are kept decoded of every object of a kind, by JSON pointer: what it is looked up by, and what says whether
-/// it is the one that was asked for. Of an object that exceeds a limit they are there as well, so that it is not taken for
-/// another.
-pub fn lookups(kind: Kind) -> &'static [&'static str] {
+/// Fields that are kept decoded of every whole object of a kind, by JSON pointer: its [`lookups`], and of a WorkloadDeployment the
+/// instance type, which is no lookup: of an object that exceeds a limit nothing of the template is there, so that it is not taken
+/// for a whole one.
+pub fn picked(kind: Kind) -> &'static [&'static str] {
     match kind {
         kind::WORKLOAD_DEPLOYMENT => &[
             "/spec/cityCode",
@@ -61,6 +61,23 @@ pub fn lookups(kind: Kind) -> &'static [&'static str] {
             "/spec/scaleSettings/maxReplicas",
             "/spec/scaleSettings/minReplicas",
             INSTANCE_TYPE,
+            "/spec/workloadRef/name",
+            "/spec/workloadRef/uid",
+        ],
+        other => lookups(other),
+    }
+}
+
+/// What an object is looked up by, and what says whether it is the one that was asked for, by JSON pointer. Of an object that
+/// exceeds a limit it is there as well, so that it is not taken for another.
+pub fn lookups(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        kind::WORKLOAD_DEPLOYMENT => &[
+            "/spec/cityCode",
+            "/spec/placementName",
+            "/spec/replicas",
+            "/spec/scaleSettings/maxReplicas",
+            "/spec/scaleSettings/minReplicas",
             "/spec/workloadRef/name",
             "/spec/workloadRef/uid",
         ],
@@ -194,7 +211,7 @@ mod tests {
                     {{"instanceType":"{of}"}},"sandbox":{{"containers":[{{"name":"a"}}]}}}}}}}}}}}}"#
                 );
                 let mut one = Object::read(&text).unwrap();
-                one.pick(lookups(kind::WORKLOAD_DEPLOYMENT));
+                one.pick(picked(kind::WORKLOAD_DEPLOYMENT));
                 one
             })
             .collect();
@@ -208,6 +225,26 @@ mod tests {
             stored
                 .iter()
                 .any(|one| one.at("/spec/template").is_some() && one.data.is_decoded())
+        );
+    }
+
+    /// Whoever looks for the template tells by it whether the object is whole.
+    #[test]
+    fn of_what_exceeds_a_limit_nothing_of_the_template_is_there() {
+        let kind = kind::WORKLOAD_DEPLOYMENT;
+        let large = "x".repeat(100_000);
+        let text = format!(
+            r#"{{"metadata":{{"name":"web"}},"spec":{{"cityCode":"DFW","template":{{"spec":{{"runtime":{{"resources":
+            {{"instanceType":"acme/large"}},"large":"{large}"}}}}}}}}}}"#
+        );
+        let mut one = Object::read(&text).unwrap();
+        one.pick(picked(kind));
+        assert_eq!(one.text(INSTANCE_TYPE), Some("acme/large"));
+        one.exceeds(Excess::ProjectObjects { limit: 1 }, kind).unwrap();
+        one.pick(picked(kind));
+        assert_eq!(
+            (one.at("/spec/template"), one.text("/spec/cityCode")),
+            (None, Some("DFW"))
         );
     }
 

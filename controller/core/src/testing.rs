@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
-use crate::limits::{Excess, lookups};
+use crate::limits::{Excess, picked};
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Delete, NAMESPACE, Order, Patch, Plan, Plane, Proof, Target};
 
@@ -55,7 +55,7 @@ pub(crate) fn enlarged(object: &Object, kind: Kind, field: &str, bytes: usize, e
     large.data[field]["large"] = Value::from("x".repeat(bytes));
     let mut object = Object::read(&serde_json::to_string(&large).unwrap()).unwrap();
     object.exceeds(excess, kind).unwrap();
-    object.pick(lookups(kind));
+    object.pick(picked(kind));
     object
 }
 

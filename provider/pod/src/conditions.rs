@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodCondition, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodCondition, PodStatus, Volume};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use popcell_api::annotations;
@@ -250,6 +250,16 @@ fn has_data(instance: &DynamicObject) -> bool {
     hash.is_some_and(Value::is_string)
 }
 
+/// Whether a volume names keys, of which no cell knows whether they are there.
+fn names_keys(volume: &Volume) -> bool {
+    let config_map = volume.config_map.as_ref().map(|one| (&one.items, one.optional));
+    let secret = volume.secret.as_ref().map(|one| (&one.items, one.optional));
+    let named = config_map.into_iter().chain(secret);
+    named
+        .into_iter()
+        .any(|(items, optional)| items.is_some() && optional != Some(true))
+}
+
 /// Why no node takes a Pod. The scheduler's own words count the nodes and name taints, which may be those of other tenants.
 fn unschedulable(scheduled: &PodCondition) -> String {
     let words = scheduled.message.as_deref().unwrap_or_default();
@@ -300,7 +310,8 @@ fn pending(pod: &Pod, status: &PodStatus, has_data: bool, now: Timestamp) -> Rep
         "The node has made no network, or has not found what the volumes {} name, within {seconds} s",
         others.join(", ")
     );
-    if has_data {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    if has_data && !volumes.into_iter().any(names_keys) {
         return Report::waiting(reasons::NETWORK_FAILED_TO_CREATE, message);
     }
     provisioning(message)

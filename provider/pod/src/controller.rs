@@ -16,11 +16,13 @@ use std::time::Duration;
 
 use futures::channel::mpsc;
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::core::v1::{Pod, Volume};
+use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, Pod, SecretVolumeSource, Volume};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::runtime::controller::{Action, Error as ApplierError, ReconcileRequest};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -32,6 +34,7 @@ use popcell_client::chain;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
 use tracing::{debug, info, warn};
 
 use crate::conditions::Report;
@@ -49,7 +52,9 @@ const LONGEST_REASON: usize = 500;
 /// The longest that a failed Instance waits.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
-/// After how long a server that did not say how old it is is asked again.
+/// How often the server is looked at.
+const LOOK: Duration = Duration::from_mins(1);
+/// After how long one that did not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why the provider ended.
@@ -139,14 +144,15 @@ pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Pr
     let resource = kind::INSTANCE.resource();
     let instances = Api::<DynamicObject>::all_with(client.clone(), &resource);
     let seen = Arc::new(Seen::default());
-    let looking = set_back(instances.clone(), Arc::clone(&seen));
+    let all_pods = Api::all_with(client.clone(), &ApiResource::erase::<Pod>(&()));
+    let looking = set_back(instances.clone(), all_pods, Arc::clone(&seen));
     let writer = Writer::<DynamicObject>::new(resource.clone());
     let store = writer.as_reader();
     let (noted, failing) = (Arc::clone(&seen), Arc::clone(&seen));
     let instances = watcher(instances, watcher::Config::default().page_size(PAGE))
         .inspect_err(move |_| failing.failed.notify_one())
         .modify(move |one| {
-            noted.note(&one.metadata);
+            note(&noted.instances, &one.metadata);
             forget_template(one);
         });
     let synced = Arc::new(AtomicBool::new(false));
@@ -201,20 +207,17 @@ pub async fn run(client: Client, settings: Settings, started: impl FnOnce(Arc<Pr
     }
 }
 
-/// What the watches have seen of the server.
+/// The highest resourceVersion of each kind that was seen. They may be stored apart, so one says nothing of the other.
 #[derive(Default)]
 struct Seen {
-    /// The highest resourceVersion.
-    newest: AtomicU64,
-    /// A watch failed, as all do where the server is restored.
+    instances: AtomicU64,
+    pods: AtomicU64,
+    /// A watch failed, as most do where the server is restored.
     failed: Notify,
 }
 
-impl Seen {
-    fn note(&self, object: &ObjectMeta) {
-        self.newest
-            .fetch_max(version(object.resource_version.as_deref()), Ordering::Relaxed);
-    }
+fn note(newest: &AtomicU64, object: &ObjectMeta) {
+    newest.fetch_max(version(object.resource_version.as_deref()), Ordering::Relaxed);
 }
 
 /// A server whose resourceVersions are no numbers is never found to be set back.
@@ -222,21 +225,38 @@ fn version(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Waits until the server, after a watch has failed, is older than what has been seen of it.
-async fn set_back(instances: Api<DynamicObject>, seen: Arc<Seen>) -> Ended {
-    let one = ListParams::default().limit(1);
+/// Waits until the server is older than what has been seen of it. It is looked at when a watch has failed, and every [`LOOK`], since
+/// objects are not all that a watch has seen.
+async fn set_back(instances: Api<DynamicObject>, pods: Api<DynamicObject>, seen: Arc<Seen>) -> Ended {
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        seen.failed.notified().await;
-        let (before, now) = loop {
-            let before = seen.newest.load(Ordering::Relaxed);
-            match instances.list_metadata(&one).await {
-                Ok(all) => break (before, version(all.metadata.resource_version.as_deref())),
-                Err(_) => tokio::time::sleep(AGAIN).await,
-            }
-        };
-        if now > 0 && now < before {
-            return Ended::SetBack { before, now };
+        tokio::select! {
+            _ = looks.tick() => {}
+            () = seen.failed.notified() => {}
         }
+        let ended = is_set_back(&seen.instances, &instances, "").await;
+        let ended = match ended {
+            None => is_set_back(&seen.pods, &pods, labels::INSTANCE_UID).await,
+            ended => ended,
+        };
+        if let Some(ended) = ended {
+            return ended;
+        }
+    }
+}
+
+async fn is_set_back(newest: &AtomicU64, all: &Api<DynamicObject>, selector: &str) -> Option<Ended> {
+    let one = ListParams::default().limit(1).labels(selector);
+    loop {
+        let before = newest.load(Ordering::Relaxed);
+        let Ok(listed) = all.list_metadata(&one).await else {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        };
+        let now = version(listed.metadata.resource_version.as_deref());
+        newest.fetch_max(now, Ordering::Relaxed);
+        return (now > 0 && now < before).then_some(Ended::SetBack { before, now });
     }
 }
 
@@ -250,7 +270,7 @@ async fn watch_pods(
     let marked = watcher::Config::default().labels(labels::INSTANCE_UID).page_size(PAGE);
     let pods = watcher(Api::<Pod>::all(client), marked).modify(|pod| {
         forget_containers(pod);
-        seen.note(&pod.metadata);
+        note(&seen.pods, &pod.metadata);
     });
     let mut pods = pin!(reflector(writer, pods).default_backoff().touched_objects());
     while let Some(pod) = pods.next().await {
@@ -288,7 +308,8 @@ fn forget_template(instance: &mut DynamicObject) {
     instance.data = json!({ "spec": { "controller": { "schedulingGates": gates } }, "status": status });
 }
 
-/// Containers hold a tenant's variables, and are not read; of a volume it is read whether it is a directory of its own.
+/// Containers hold a tenant's variables, and are not read; of a volume it is read whether it is a directory of its own, or names
+/// keys.
 fn forget_containers(pod: &mut Pod) {
     pod.metadata.managed_fields = None;
     let Some(spec) = &mut pod.spec else {
@@ -296,9 +317,20 @@ fn forget_containers(pod: &mut Pod) {
     };
     spec.containers = Vec::new();
     for volume in spec.volumes.iter_mut().flatten() {
+        let (config_map, secret) = (volume.config_map.take(), volume.secret.take());
         *volume = Volume {
             name: std::mem::take(&mut volume.name),
             empty_dir: volume.empty_dir.take(),
+            config_map: config_map.map(|one| ConfigMapVolumeSource {
+                items: one.items.map(|_| Vec::new()),
+                optional: one.optional,
+                ..ConfigMapVolumeSource::default()
+            }),
+            secret: secret.map(|one| SecretVolumeSource {
+                items: one.items.map(|_| Vec::new()),
+                optional: one.optional,
+                ..SecretVolumeSource::default()
+            }),
             ..Volume::default()
         };
     }

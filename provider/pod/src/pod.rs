@@ -24,6 +24,7 @@ use popcell_api::{
     labels, quota,
 };
 use popcell_contract::quantity;
+use popcell_core::downward::{self, Fault};
 use popcell_core::sizing::{self, Described};
 use serde_json::Value;
 use thiserror::Error;
@@ -115,6 +116,19 @@ pub enum Refusal {
     /// A volume without a source.
     #[error("volume {0} has no source: use disk, configMap or secret")]
     NoSource(String),
+    /// A variable of what the node is.
+    #[error(
+        "container {container}: variable {variable} takes {what}, which is not of the Instance; use a field or resource of its own, such as \
+         status.podIP or limits.memory"
+    )]
+    Variable {
+        /// Name of the container.
+        container: String,
+        /// Name of the variable.
+        variable: String,
+        /// What it takes its value from.
+        what: String,
+    },
     /// A device.
     #[error("container {container}: volume {volume} has no mountPath, and a Pod has no devices; add a mountPath")]
     Device {
@@ -268,6 +282,17 @@ fn pod_container(
         PullPolicy::Always => "Always",
         PullPolicy::IfNotPresent => "IfNotPresent",
     };
+    for variable in &container.env {
+        let fault = variable.value_from.as_ref().and_then(downward::fault);
+        // Kubernetes refuses by itself what it does not have.
+        if let Some(Fault::OfThePlatform(what) | Fault::NoResource(what)) = fault {
+            return Err(Refusal::Variable {
+                container: container.name.clone(),
+                variable: variable.name.clone(),
+                what: what.to_owned(),
+            });
+        }
+    }
     let ports = container.ports.iter().map(|port| ContainerPort {
         container_port: port.port,
         name: Some(port.name.clone()),

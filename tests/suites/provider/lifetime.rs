@@ -128,6 +128,7 @@ pub(crate) async fn quiet(environment: &Environment, namespace: &str) -> Result<
     ensure!(before > 3.0, "its requests are not counted: {before}");
     tokio::time::sleep(WATCHED).await;
     let after = users::requests(&site.cell, FLOW).await?;
-    ensure!((after - before).abs() < 0.5, "{} requests", after - before);
+    // Two at most are a look for a server that was set back.
+    ensure!(after - before < 2.5, "{} requests", after - before);
     Ok(())
 }

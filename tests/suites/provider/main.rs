@@ -29,6 +29,6 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("lifetime::a_pod_that_is_evicted_or_deleted_by_hand_is_made_again", Beside, lifetime::made_again)
         .test("rights::the_provider_makes_no_other_pods_and_opens_no_gate", Beside, rights::held)
         .test("lifetime::an_instance_deleted_while_the_provider_is_down_is_released_afterwards", Alone, lifetime::down)
-        .test("lifetime::an_unchanged_cell_gets_no_request", Alone, lifetime::quiet);
+        .test("lifetime::an_unchanged_cell_gets_no_request_but_a_look_for_a_restore", Alone, lifetime::quiet);
     Ok(suite.run())
 }

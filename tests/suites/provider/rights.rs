@@ -56,6 +56,10 @@ pub(crate) async fn held(environment: &Environment, namespace: &str) -> Result<(
     let system = provider.create(&pod("kube-system"), true).await;
     refused(system, &["no Pods in namespaces of Kubernetes"], "a Pod of kube-system")?;
 
+    // As a RuntimeClass adds it.
+    let mut sandboxed = pod(namespace);
+    sandboxed["spec"]["tolerations"] = json!([{ "key": "sandbox.example.com/runtime", "operator": "Exists" }]);
+    provider.create(&sandboxed, true).await?;
     policies(&provider, namespace, &gated).await?;
 
     let mut foreign = pod(namespace);
@@ -114,11 +118,18 @@ async fn policies(provider: &Plane, namespace: &str, instance: &DynamicObject) -
         ("/metadata/name", json!("another")),
         ("/spec/podSelector", json!({})),
         ("/spec/podSelector", json!({ "matchLabels": { "app": "a" } })),
+        (
+            "/spec/podSelector",
+            json!({ "matchExpressions": [{ "key": "app", "operator": "Exists" }] }),
+        ),
     ] {
         let mut other = policy(namespace);
         *other.pointer_mut(place).context("no such place")? = value;
-        let made = provider.create(&other, true).await;
-        refused(made, &["only the NetworkPolicy of an Instance, for its Pod"], place)?;
+        eventually(place, SOON, async || {
+            let made = provider.create(&other, true).await;
+            refused(made, &["only the NetworkPolicy of an Instance, for its Pod"], place)
+        })
+        .await?;
     }
     let system = provider.create(&policy("kube-system"), true).await;
     refused(
@@ -129,10 +140,10 @@ async fn policies(provider: &Plane, namespace: &str, instance: &DynamicObject) -
 }
 
 /// What of a Pod is not allowed: its place, a value, and what the refusal says.
-fn changes() -> [(&'static str, Value, &'static str); 17] {
+fn changes() -> [(&'static str, Value, &'static str); 22] {
     let (reaches, displaces) = (
         "makes no Pod that reaches its node",
-        "makes no Pod that takes the place",
+        "makes no Pod of Kubernetes itself",
     );
     let of_container = |field: &str, value: Value| json!({ "allowPrivilegeEscalation": false, field: value });
     [
@@ -184,7 +195,33 @@ fn changes() -> [(&'static str, Value, &'static str); 17] {
             json!([{ "containerPort": 80, "hostPort": 80 }]),
             reaches,
         ),
+        (
+            "/spec/containers/0/securityContext",
+            of_container("procMount", json!("Unmasked")),
+            // By the server before any policy: it goes with a user namespace.
+            "procMount",
+        ),
+        (
+            "/spec/containers/0/securityContext",
+            of_container("seLinuxOptions", json!({ "type": "spc_t" })),
+            reaches,
+        ),
+        (
+            "/spec/containers/0/securityContext",
+            of_container("windowsOptions", json!({ "hostProcess": true })),
+            "indows",
+        ),
+        (
+            "/spec/containers/0/securityContext",
+            of_container("appArmorProfile", json!({ "type": "Unconfined" })),
+            reaches,
+        ),
         ("/spec/priorityClassName", json!("system-node-critical"), displaces),
         ("/spec/tolerations", json!([{ "operator": "Exists" }]), displaces),
+        (
+            "/spec/tolerations",
+            json!([{ "key": "node-role.kubernetes.io/control-plane", "operator": "Exists" }]),
+            displaces,
+        ),
     ]
 }

@@ -38,7 +38,7 @@ pub(crate) struct Environment {
     pub(crate) cell: Controller,
     provider: Mutex<PodProvider>,
     /// What the cell has that keeps what it has seen, and the quota of the project.
-    others: Mutex<((Nodes, Networks), Quota)>,
+    others: Mutex<(Option<(Nodes, Networks)>, Quota)>,
     // Held: they end with their values.
     _gateway: Gateway,
     _webhook: Webhook,
@@ -64,7 +64,7 @@ impl Shared for Environment {
         definitions::hub(&lab.hub().await?).await?;
         definitions::project(&project, &[DFW], CITY).await?;
         definitions::cell(&cell, "DFW").await?;
-        let others = Mutex::new((in_cell(&cell).await?, in_project(&project)));
+        let others = Mutex::new((Some(in_cell(&cell).await?), in_project(&project)));
 
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let account = users::of_provider(&lab, DFW, files.path()).await?;
@@ -123,13 +123,17 @@ fn in_project(project: &Plane) -> Quota {
 impl Environment {
     /// Sets a plane back, and starts again who keeps what it has seen there, but for our own programs.
     pub(crate) async fn restore(&self, plane: &str, snapshot: &Path) -> Result<()> {
+        let mut others = self.others.lock().await;
+        if plane == DFW {
+            // They write much, and the provider is to notice before the cell is as new as it was.
+            others.0 = None;
+        }
         self.lab.restore(plane, snapshot).await?;
         let restored = self.lab.plane(plane).await?;
-        let mut others = self.others.lock().await;
         match plane {
             DFW => {
-                others.0 = in_cell(&restored).await?;
                 self.provider_is_replaced().await?;
+                others.0 = Some(in_cell(&restored).await?);
             }
             P1 => others.1 = in_project(&restored),
             _ => {}

@@ -86,8 +86,8 @@ pub fn validate_deployment(
         let supported: Vec<&str> = cities.iter().copied().collect();
         faults.not_supported("spec.cityCode", city, &supported);
     }
-    // The number to begin with is one that changes nothing, and the subresource `scale` is not reviewed: in a single cluster
-    // autoscalers write here.
+    // The number to begin with is one that changes nothing. In a single cluster autoscalers write here by the subresource `scale`,
+    // which is not reviewed there.
     let replicas = new
         .int(REPLICAS)
         .filter(|replicas| *replicas != i64::from(spec.scale_settings.min_replicas));

@@ -10,9 +10,9 @@ use popcell_api::{
 
 use super::field::Faults;
 use super::{INSTANCE, LONGEST_LIST, MOST_DATA, MOST_NETWORKS, MOST_RULES};
+use crate::downward;
 use crate::fields::NO_AMOUNTS;
 use crate::instance_types::Catalogue;
-use crate::names::is_qualified_name;
 use crate::observed::Observed;
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
@@ -119,10 +119,21 @@ fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) 
                 );
                 faults.invalid(format!("{path}[{number}].value"), size, &rule);
             }
-            let field = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
-            if let Some(field) = field {
-                let path = format!("{path}[{number}].valueFrom.fieldRef.fieldPath");
-                check_field(path, &field.field_path, faults);
+            let path = format!("{path}[{number}].valueFrom");
+            match variable.value_from.as_ref().and_then(downward::fault) {
+                None => {}
+                Some(downward::Fault::OfThePlatform(_)) => {
+                    let rule = "a Workload is not shown the node and the account that it runs with: use a field of its own, such as \
+                                status.podIP";
+                    faults.forbidden(format!("{path}.fieldRef.fieldPath"), rule);
+                }
+                Some(downward::Fault::NoField(field)) => {
+                    faults.not_supported(format!("{path}.fieldRef.fieldPath"), field, &downward::FIELDS);
+                }
+                Some(downward::Fault::NoResource(resource)) => {
+                    let path = format!("{path}.resourceFieldRef.resource");
+                    faults.not_supported(path, resource, &downward::RESOURCES);
+                }
             }
             let from = variable.value_from.as_ref().map(serde_json::to_string);
             let from = from.and_then(Result::ok).map_or(0, |text| text.len());
@@ -137,36 +148,6 @@ fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) 
              large in a ConfigMap or Secret, and refer to it by valueFrom or a volume"
         );
         faults.invalid(path, together, &rule);
-    }
-}
-
-/// A field of what runs. Kubernetes has those of the node too (k8s.io/kubernetes, pkg/apis/core/validation
-/// `validEnvDownwardAPIFieldPathExpressions`), which are the platform's own.
-fn check_field(path: String, field: &str, faults: &mut Faults) {
-    const OF_THE_INSTANCE: [&str; 7] = [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "metadata.labels['<KEY>']",
-        "metadata.annotations['<KEY>']",
-        "status.podIP",
-        "status.podIPs",
-    ];
-    const OF_THE_PLATFORM: [&str; 4] = [
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-    ];
-    let key = |start: &str| field.strip_prefix(start)?.strip_suffix("']");
-    let is_label = key("metadata.labels['").is_some_and(is_qualified_name);
-    // Of annotations Kubernetes takes capital letters in the domain too.
-    let is_annotation = key("metadata.annotations['").is_some_and(|key| is_qualified_name(&key.to_ascii_lowercase()));
-    if OF_THE_PLATFORM.contains(&field) {
-        let rule = "a Workload is not shown the node and the account that it runs with: use a field of its own, such as status.podIP";
-        faults.forbidden(path, rule);
-    } else if !OF_THE_INSTANCE.contains(&field) && !is_label && !is_annotation {
-        faults.not_supported(path, field, &OF_THE_INSTANCE);
     }
 }
 

@@ -610,6 +610,9 @@ fn a_variable_has_a_field_of_its_instance_and_none_of_the_platform() {
         "metadata.labels",
         "metadata.labels['']",
         "metadata.labels['a b']",
+        // As messages write it.
+        "metadata.labels['<KEY>']",
+        "metadata.annotations['<KEY>']",
         "metadata.annotations['a",
         "status.hostip",
         "spec.nodeName ",
@@ -620,6 +623,28 @@ fn a_variable_has_a_field_of_its_instance_and_none_of_the_platform() {
         assert!(
             found.len() == 1 && found[0].starts_with(&unsupported),
             "{field}: {found:?}"
+        );
+    }
+    // Of a resource that an Instance has no size of, Kubernetes shows the node's.
+    for (resource, is_taken) in [
+        ("limits.cpu", true),
+        ("requests.memory", true),
+        ("limits.ephemeral-storage", false),
+    ] {
+        let mut whole = workload();
+        let from = json!({ "resourceFieldRef": { "resource": resource } });
+        set(
+            &mut whole,
+            "/spec/template/spec/runtime/sandbox/containers/0/env",
+            json!([{ "name": "A", "valueFrom": from }]),
+        );
+        let found = faults(None, whole);
+        assert_eq!(found.is_empty(), is_taken, "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|one| one.contains("resourceFieldRef.resource: Unsupported value")),
+            "{found:?}"
         );
     }
 }

@@ -12,7 +12,7 @@ use popcell_core::admission::{
 };
 use popcell_core::bindings::usable_cities;
 use popcell_core::instance_types::Catalogue;
-use popcell_core::limits::{Excess, lookups};
+use popcell_core::limits::{Excess, picked};
 use popcell_core::names::is_dns_subdomain;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
@@ -34,7 +34,7 @@ const FIRST_TYPES: Duration = Duration::from_secs(3);
 const SCALE: &str = "scale";
 /// Why one is refused in a project.
 const NO_SCALE: &str = "replicas that are set here have no effect: run `popcell scale <workload> --replicas=<number>`, or set \
-     scaleSettings.minReplicas of the placement in the Workload";
+     scaleSettings.minReplicas of the placement in the Workload (of the WorkloadDeployment, where it has none)";
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,7 +343,7 @@ fn object(request: &Request<'_>, kind: Kind, text: Option<&RawValue>, field: &st
     let text = text.ok_or_else(|| Refusal::bad(format!("request.{field} of {} is not there", request.operation)))?;
     let mut object: Object = serde_json::from_str(text.get())
         .map_err(|error| Refusal::bad(format!("failed to read request.{field}: {error}")))?;
-    object.pick(lookups(kind));
+    object.pick(picked(kind));
     let metadata = &mut *object.metadata;
     for (said, known) in [
         (&mut metadata.name, &request.name),

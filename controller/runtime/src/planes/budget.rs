@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
-use popcell_core::limits::{Excess, Limits, lookups};
+use popcell_core::limits::{Excess, Limits, picked};
 use popcell_core::object::{Fields, Object, ReadError};
 use popcell_core::plan::Plane;
 
@@ -134,7 +134,7 @@ impl Budget {
     ) -> Result<Option<usize>, ReadError> {
         let Some(kind) = kind else { return Ok(None) };
         let mut lacking = None;
-        object.pick(lookups(kind));
+        object.pick(picked(kind));
         let payer = self.payer(kind, object);
         let all = payer.map(|payer| self.all(kind, payer, beside(payer)));
         let all = all.unwrap_or_default();
@@ -148,7 +148,7 @@ impl Budget {
                     return Err(ReadError::NoRoom);
                 }
             }
-            object.pick(lookups(kind));
+            object.pick(picked(kind));
         }
         // The store knows the kind.
         object.types = None;

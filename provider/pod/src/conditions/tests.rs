@@ -162,6 +162,11 @@ fn a_pod_without_a_network_for_a_minute_is_a_fault_of_the_site() {
         "the data was there before it started"
     );
     assert!(said(&late)[4].contains("volumes content"), "{late:?}");
+    // A key of it may be missing all the same.
+    let mut keyed = with_data;
+    keyed.data["spec"]["volumes"][0]["configMap"]["items"] = json!([{ "key": "a", "path": "a" }]);
+    let late = Report::of(&pod(&keyed, &status), &keyed, at(60));
+    assert_eq!(said(&late)[3], "Provisioning");
 }
 
 #[test]

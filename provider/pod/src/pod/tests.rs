@@ -114,6 +114,31 @@ fn the_operator_chooses_the_runtime_class_and_when_images_are_pulled() {
     assert_eq!(spec.containers[0].image_pull_policy.as_deref(), Some("IfNotPresent"));
 }
 
+/// Admission refuses them too, but not of what was there before it did.
+#[test]
+fn no_variable_shows_the_node() {
+    let made = |from: Value| {
+        made(|one| {
+            let env = json!([{ "name": "A", "valueFrom": from }]);
+            one["spec"]["runtime"]["sandbox"]["containers"][0]["env"] = env;
+        })
+    };
+    for from in [
+        json!({ "fieldRef": { "fieldPath": "status.hostIP" } }),
+        json!({ "fieldRef": { "fieldPath": "spec.nodeName" } }),
+        json!({ "resourceFieldRef": { "resource": "limits.ephemeral-storage" } }),
+    ] {
+        let refusal = made(from).unwrap_err().to_string();
+        assert!(refusal.contains("variable A takes"), "{refusal}");
+    }
+    for from in [
+        json!({ "fieldRef": { "fieldPath": "status.podIP" } }),
+        json!({ "resourceFieldRef": { "resource": "limits.memory" } }),
+    ] {
+        assert!(made(from).is_ok());
+    }
+}
+
 /// The Workloads of docs/migrating.md.
 #[test]
 fn each_public_deployment_that_is_accepted_as_a_workload_can_be_a_pod() {
@@ -158,6 +183,11 @@ fn no_refusal_names_what_a_tenant_does_not_know() {
         },
         Refusal::Disk(named("x")),
         Refusal::NoSource(named("x")),
+        Refusal::Variable {
+            container: named("x"),
+            variable: named("x"),
+            what: named("x"),
+        },
         Refusal::Device {
             container: named("x"),
             volume: named("x"),
