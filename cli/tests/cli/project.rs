@@ -136,7 +136,9 @@ fn rights_policies_and_webhooks_name_the_user_and_the_address() {
     });
     let path = |path: &str| format!("https://10.0.0.7:9443/{path}-compute-datumapis-com-v1alpha-workload");
     assert_eq!(urls[0], [path("mutate")]);
-    assert_eq!(urls[1], [path("validate"), path("validate") + "deployment"]);
+    // The last one is of the subresource.
+    let of_deployments = path("validate") + "deployment";
+    assert_eq!(urls[1], [path("validate"), of_deployments.clone(), of_deployments]);
 
     // Without a CA the registered one stays, and so does what others have written.
     let annotated = WEBHOOKS[1];
