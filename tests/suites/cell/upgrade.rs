@@ -136,6 +136,21 @@ pub(crate) async fn taken_over(environment: &Environment, namespace: &str) -> Re
     outcome
 }
 
+/// `Running` stays in its cell, and is neither in the copy nor in what the project shows.
+async fn keeps_the_old_condition(tenant: &Tenant, cell: &Plane, name: &str) -> Result<()> {
+    const OLD: &str = "Running";
+    let below = Some(tenant.below.as_str());
+    read::condition(&cell.expect(INSTANCE, below, name).await?, OLD)?;
+    let copy = tenant.hub.expect(INSTANCE, below, name).await?;
+    let project = &tenant.project;
+    let shown = project.expect(INSTANCE, Some(&tenant.namespace), name).await?;
+    for (plane, object) in [("the hub", &copy), ("the project", &shown)] {
+        let found = read::condition(object, OLD);
+        ensure!(found.is_err(), "{name} has it on {plane}: {found:?}");
+    }
+    Ok(())
+}
+
 async fn upgraded(environment: &Environment, tenant: &Tenant) -> Result<()> {
     let cell = environment.lab.plane(DFW).await?;
     tenant.runs("web", &["DFW"], 2).await?;
@@ -192,6 +207,9 @@ async fn upgraded(environment: &Environment, tenant: &Tenant) -> Result<()> {
         Ok(())
     })
     .await?;
+    for name in NAMES {
+        keeps_the_old_condition(tenant, &cell, name).await?;
+    }
     awaited(
         &cell,
         CONFIG_MAP,
