@@ -4,24 +4,30 @@ use anyhow::{Context, Result, ensure};
 use popcell_api::annotations;
 use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::{awaited, gone, names_in};
+use popcell_suites::steps::{awaited, gone, names_in, ran};
 use popcell_suites::tenant::Tenant;
-use popcell_test_support::kind::{CONFIG_MAP, EVENT, INSTANCE, NAMESPACE, SECRET, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CONFIG_MAP, EVENT, INSTANCE, NAMESPACE, SECRET, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Plane, users};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, P1};
+use crate::tree;
 
 const ROLE: &str = "popcell-referenced-data";
 const REASON: &str = "ReferencedDataNotReady";
+/// A Workload with the template of `web`, which `popcell tree` is asked about.
+const FOLLOWED: &str = "followed";
 
 /// Values as Secrets have them, and what they say.
-const FIRST: &str = "b3Blbi1zZXNhbWUtMQ==";
+pub(crate) const FIRST: &str = "b3Blbi1zZXNhbWUtMQ==";
 const SECOND: &str = "b3Blbi1zZXNhbWUtMg==";
 const SAID: &str = "open-sesame";
+/// Value of the ConfigMap.
+const TITLE: &str = "title-for-containers-only";
 
-fn secret(namespace: &str, value: &str) -> Value {
+/// Secret `db`.
+pub(crate) fn secret(namespace: &str, value: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "namespace": namespace },
         "type": "Opaque", "data": { "password": value } })
 }
@@ -40,9 +46,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     let both = json!([{ "secretRef": { "name": "db" } }, { "configMapRef": { "name": "settings" } }]);
     let mut web = named("web", "DFW", both);
     with_files_and_pull_secret(&mut web["spec"]["template"]["spec"]);
-    // "{}".
-    let pull = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull", "namespace": namespace },
-        "type": "kubernetes.io/dockerconfigjson", "data": { ".dockerconfigjson": "e30=" } });
+    let pull = pull_secret(namespace);
     tenant.project.create(&pull, false).await?;
     let other = named("other", "ORD", json!([{ "configMapRef": { "name": "settings" } }]));
     for one in [&web, &other] {
@@ -85,7 +89,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     let secrets_of_ord = names_in(&ord, SECRET, &tenant.below).await?;
     ensure!(secrets_of_ord.is_empty(), "{secrets_of_ord:?}");
     awaited(&ord, CONFIG_MAP, &tenant.below, "settings", |one| {
-        read::expect_at(one, "/data/title", &json!("popcell"))
+        read::expect_at(one, "/data/title", &json!(TITLE))
     })
     .await?;
     let hash = |one: &kube::api::DynamicObject| one.data["status"]["referencedDataHash"].clone();
@@ -111,6 +115,9 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
         .merge(WORKLOAD_DEPLOYMENT, Some(namespace), "web", &restart)
         .await?;
     tenant.all_are_others(&dfw, &before).await?;
+    let of_web = &web["spec"]["template"]["spec"];
+    let same = |workload: &mut Value| workload["spec"]["template"]["spec"] = of_web.clone();
+    tenant.deploy(FOLLOWED, &["DFW"], 1, same).await?;
     tenant
         .instance(&dfw, "web-0", |one| {
             says(one, "Ready", "True", "Available")?;
@@ -126,6 +133,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     told_nobody(environment, &tenant, &dfw).await?;
     named_no_more(&tenant, &dfw, &web).await?;
     tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
+    gone(&dfw, CONFIG_MAP, &tenant.below, "settings").await?;
     ensure!(
         names_in(&ord, CONFIG_MAP, &tenant.below)
             .await?
@@ -136,9 +144,16 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
     tenant.gone_from_hub(CONFIG_MAP, "settings").await
 }
 
-fn settings(namespace: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
+/// ConfigMap `settings`.
+pub(crate) fn settings(namespace: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": TITLE },
         "metadata": { "name": "settings", "namespace": namespace } })
+}
+
+/// Secret `pull`, which says `{}`.
+pub(crate) fn pull_secret(namespace: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "pull", "namespace": namespace },
+        "type": "kubernetes.io/dockerconfigjson", "data": { ".dockerconfigjson": "e30=" } })
 }
 
 fn with_files_and_pull_secret(template: &mut Value) {
@@ -181,26 +196,42 @@ async fn named_no_more(tenant: &Tenant, dfw: &Plane, web: &Value) -> Result<()> 
     tenant.shown("web", 1).await.map(|_| ())
 }
 
-/// No value is in a log, an Event, or an object that is no Secret.
+/// No value is in a log, an Event, an object that only names it, or what `popcell tree` says.
 async fn told_nobody(environment: &Environment, tenant: &Tenant, dfw: &Plane) -> Result<()> {
-    let values = [FIRST, SECOND, SAID];
+    let values = [FIRST, SECOND, SAID, TITLE];
+    let expect_none = |text: &str, what: &str| {
+        let found = values.iter().find(|value| text.contains(*value));
+        ensure!(found.is_none(), "{what} has a value: {text}");
+        Ok(())
+    };
     let management = environment.management.lock().await;
     management.expect_log_without(&values)?;
     environment.cells[0].lock().await.expect_log_without(&values)?;
-    for (plane, namespace) in [
-        (&tenant.project, &tenant.namespace),
-        (&tenant.hub, &tenant.below),
-        (dfw, &tenant.below),
+    let kinds = [EVENT, WORKLOAD_DEPLOYMENT, INSTANCE, WORKLOAD];
+    for (plane, namespace, kinds) in [
+        (&tenant.project, &tenant.namespace, &kinds[..]),
+        (&tenant.hub, &tenant.below, &kinds[..3]),
+        (dfw, &tenant.below, &kinds[..3]),
     ] {
-        for kind in [EVENT, WORKLOAD_DEPLOYMENT, INSTANCE] {
-            for one in plane.list(kind, Some(namespace), "").await? {
+        for kind in kinds {
+            for one in plane.list(*kind, Some(namespace), "").await? {
                 let text = serde_json::to_string(&one).context("an object is no JSON")?;
-                let found = values.iter().find(|value| text.contains(*value));
-                ensure!(found.is_none(), "{} of {namespace} has a value: {text}", kind.kind);
+                expect_none(&text, &format!("{} of {namespace}", kind.kind))?;
             }
         }
     }
-    Ok(())
+    let files = tempfile::tempdir().context("failed to make a directory")?;
+    tenant.ready(FOLLOWED, 1).await?;
+    for format in ["text", "json"] {
+        let mut command = tree::command(environment, files.path(), tenant, FOLLOWED, &[DFW, ORD])?;
+        let said = ran(command.arg(format!("--output={format}")))?;
+        ensure!(
+            said.out.contains(&format!("{FOLLOWED}-us-dfw-0")),
+            "no Instance: {said:?}"
+        );
+        expect_none(&(said.out + &said.err), &format!("tree as {format}"))?;
+    }
+    tenant.clean(FOLLOWED).await
 }
 
 /// A management plane whose credentials are stolen gives itself no right to what is not of a project: not to where Karmada keeps

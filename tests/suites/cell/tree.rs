@@ -1,6 +1,7 @@
 //! `popcell tree` on every plane.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use popcell_suites::environment::{DFW, ORD, SOON};
@@ -24,19 +25,32 @@ const KINDS: [&str; 9] = [
     "ResourceClaim",
 ];
 
-/// The tree as JSON, after the exit code. `cells` are those that are named.
-fn tree(environment: &Environment, files: &Path, tenant: &Tenant, cells: &[&str]) -> Result<(Option<i32>, Value)> {
+/// `popcell tree` of a Workload. `cells` are those that are named.
+pub(crate) fn command(
+    environment: &Environment,
+    files: &Path,
+    tenant: &Tenant,
+    workload: &str,
+    cells: &[&str],
+) -> Result<Command> {
     let milo = environment.gateway.kubeconfig(files, None)?;
     let mut command = artifacts::popcell()?;
     command
-        .args(["tree", "web", "--output=json", "--mode=milo", "--project", P1])
+        .args(["tree", workload, "--mode=milo", "--project", P1])
         .arg(format!("--namespace={}", tenant.namespace))
         .arg(format!("--project-kubeconfig={}", milo.display()))
         .arg(format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display()));
     for cell in cells {
         command.arg(format!("--cell={cell}={}", environment.lab.kubeconfig(cell)?.display()));
     }
-    let output = command.output().context("failed to start popcell")?;
+    Ok(command)
+}
+
+/// The tree as JSON, after the exit code.
+fn tree(environment: &Environment, files: &Path, tenant: &Tenant, cells: &[&str]) -> Result<(Option<i32>, Value)> {
+    let mut command = command(environment, files, tenant, "web", cells)?;
+    let output = command.arg("--output=json").output();
+    let output = output.context("failed to start popcell")?;
     let tree = serde_json::from_slice(&output.stdout).with_context(|| {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         format!("no tree: {:?} {error}", output.status.code())
