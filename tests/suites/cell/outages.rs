@@ -10,11 +10,12 @@ use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::{gone, names_in, uids_in};
-use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CLUSTER, INSTANCE, SECRET, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually, users};
 use serde_json::{Value, json};
 
+use crate::data::{FIRST, pull_secret, secret, settings};
 use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::Tenant;
 
@@ -146,13 +147,15 @@ pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Resu
 pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    let settings = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "title": "popcell" },
-        "metadata": { "name": "settings", "namespace": namespace } });
-    tenant.project.create(&settings, false).await?;
-    // A new Instance finds it in the cell.
-    let sources = json!([{ "configMapRef": { "name": "settings" } }]);
+    for one in [settings(namespace), secret(namespace, FIRST), pull_secret(namespace)] {
+        tenant.project.create(&one, false).await?;
+    }
+    // A new Instance finds them in the cell.
+    let sources = json!([{ "configMapRef": { "name": "settings" } }, { "secretRef": { "name": "db" } }]);
     let with_data = |workload: &mut Value| {
-        workload["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"] = sources;
+        let sandbox = &mut workload["spec"]["template"]["spec"]["runtime"]["sandbox"];
+        sandbox["containers"][0]["envFrom"] = sources;
+        sandbox["imagePullSecrets"] = json!([{ "name": "pull" }]);
     };
     tenant.deploy("web", CITY, 2, with_data).await?;
     tenant.ready("web", 2).await?;
@@ -176,6 +179,8 @@ pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Res
         healed(&tenant, &cell, NAMES[0]).await?;
         always("nothing is torn down", WATCHED, async || {
             ensure!(Afar::of(&tenant).await? == afar);
+            let secrets = names_in(&cell, SECRET, &tenant.below).await?;
+            ensure!(secrets == ["db", "pull"], "{secrets:?}");
             tenant.all_ready(&cell, &NAMES).await
         })
         .await?;
