@@ -10,7 +10,7 @@ use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_suites::read;
 use popcell_suites::steps::scale;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, NAMESPACE, WORK, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{Plane, always, eventually};
+use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
 use crate::planes::{Deployed, NAME, awaited};
@@ -143,7 +143,20 @@ async fn ready(hub: &Plane, expected: &str) -> Result<()> {
     .await
 }
 
-/// What a cell reported stays on the hub while its API server is away. Afterwards what is edited there is reverted, and what is reported there arrives.
+/// An edit on the hub, upon which Karmada aggregates: a status that was made wrong before is again what the cell reported.
+async fn aggregated_anew(deployed: &Deployed, reported: &DynamicObject) -> Result<()> {
+    let (hub, here) = (&deployed.hub, Some(deployed.namespace.as_str()));
+    let wrong = objects::cell_status(1, 2, 0);
+    hub.set_status(WORKLOAD_DEPLOYMENT, here, NAME, &wrong).await?;
+    let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "popcell.test/edited": "yes" } } } } });
+    hub.merge(WORKLOAD_DEPLOYMENT, here, NAME, &edit).await?;
+    deployed
+        .awaited_on_hub(|now| read::expect_at(now, "/status", read::at(reported, "/status")))
+        .await
+        .map(|_| ())
+}
+
+/// What a cell reported stays on the hub while its API server is away, also where Karmada aggregates it anew. Afterwards what is edited there is reverted, and what is reported there arrives.
 pub(crate) async fn watched_again(environment: &Environment, namespace: &str) -> Result<()> {
     let mut deployed = Deployed::in_dallas(environment, namespace, 2).await?;
     deployed.report(2, 1).await?;
@@ -152,6 +165,7 @@ pub(crate) async fn watched_again(environment: &Environment, namespace: &str) ->
     environment.lab.stop(&server).await?;
     let meanwhile = async {
         ready(&deployed.hub, "False").await?;
+        aggregated_anew(&deployed, &reported).await?;
         always("what the cell reported last stays on the hub", WATCHED, async || {
             let now = deployed.hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
             read::expect_at(&now, "/status", read::at(&reported, "/status"))
