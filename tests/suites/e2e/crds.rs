@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
+use kube::api::DynamicObject;
 use popcell_api::kind::INSTANCE_TYPE;
 use popcell_suites::environment::{Environment, SPARE};
 use popcell_suites::read;
@@ -122,12 +123,43 @@ pub(crate) async fn whole(environment: &Environment, namespace: &str) -> Result<
     Ok(())
 }
 
-async fn stored_whole(plane: &Plane, kind: Kind, namespace: &str, object: &Value, status: &Value) -> Result<()> {
-    plane.create(object, false).await?;
-    plane.set_status(kind, Some(namespace), "whole", status).await?;
-    let stored = plane.expect(kind, Some(namespace), "whole").await?;
+async fn stored_whole(
+    plane: &Plane,
+    kind: Kind,
+    namespace: &str,
+    object: &Value,
+    status: &Value,
+) -> Result<DynamicObject> {
+    let created = plane.create(object, false).await?;
+    let name = created.metadata.name.unwrap_or_default();
+    plane.set_status(kind, Some(namespace), &name, status).await?;
+    let stored = plane.expect(kind, Some(namespace), &name).await?;
     read::expect_at(&stored, "/spec", &object["spec"])?;
-    read::expect_at(&stored, "/status", status)
+    read::expect_at(&stored, "/status", status)?;
+    Ok(stored)
+}
+
+/// The objects in upstream's shape that tests of the core crate take over.
+pub(crate) async fn of_upstream(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
+    let mut owner = None;
+    for kind in [WORKLOAD_DEPLOYMENT, INSTANCE] {
+        let file = format!("controller/core/src/testing/upstream/{}.yaml", kind.kind.to_lowercase());
+        let mut object = workspace::yaml(&workspace::root().join(file))?;
+        object["metadata"]["namespace"] = json!(namespace);
+        let fields = object["metadata"].as_object_mut().context("no metadata")?;
+        for given in ["uid", "resourceVersion", "generation", "creationTimestamp"] {
+            fields.remove(given);
+        }
+        if let Some(uid) = &owner {
+            fields["ownerReferences"][0]["uid"] = json!(uid);
+        }
+        let status = object.as_object_mut().and_then(|all| all.remove("status"));
+        let status = status.context("it has no status")?;
+        let stored = stored_whole(&plane, kind, namespace, &object, &status).await?;
+        owner = Some(read::uid(&stored));
+    }
+    Ok(())
 }
 
 /// What is shipped for people to begin with.

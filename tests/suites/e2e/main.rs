@@ -54,6 +54,7 @@ fn definitions(suite: Suite<Environment>) -> Suite<Environment> {
         .test("crds::unknown_fields_of_what_controllers_carry_are_kept", Beside, crds::unknown_fields)
         .test("crds::nulls_are_dropped", Beside, crds::nulls)
         .test("crds::the_examples_are_taken", Beside, crds::examples)
+        .test("crds::what_upstream_left_is_taken_and_kept_as_it_is", Beside, crds::of_upstream)
         .test("crds::a_new_instance_has_a_default_status", Beside, crds::unobserved)
         .test("crds::printer_columns_show_what_they_say", Beside, crds::columns)
         .test("crds::invalid_objects_are_refused", Beside, crds::invalid)
