@@ -11,7 +11,7 @@ use super::*;
 use crate::admission::{validate, validate_deployment, warnings};
 use crate::instance_types::Catalogue;
 use crate::observed::Observed;
-use crate::testing::{now, object};
+use crate::testing::{is_neutral, now, object};
 
 const KINDS: [Kind; 2] = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT];
 
@@ -488,4 +488,17 @@ fn the_page_in_docs_is_what_the_table_says() {
 #[ignore = "writes docs/reference/fields.md"]
 fn write_the_page() {
     std::fs::write(file(), page()).unwrap();
+}
+
+#[test]
+fn no_refusal_and_no_warning_names_what_users_do_not_know() {
+    assert!(is_neutral(UNKNOWN));
+    let mut seen = 0;
+    for (path, handling) in KINDS.into_iter().flat_map(table::rows) {
+        if let Handling::Refused(text) | Handling::Warned(text) = handling {
+            assert!(is_neutral(text), "{path}: {text}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
 }

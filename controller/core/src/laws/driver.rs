@@ -6,7 +6,7 @@
 mod around;
 mod jobs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{annotations, kind, labels};
 use proptest::sample::Index;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::identity::Project;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, NAMESPACE, Plan, Plane};
-use crate::testing::{FakeServers, Key, object};
+use crate::testing::{FakeServers, Key, object, texts_for_users};
 
 pub(super) const CITIES: [&str; 3] = ["DFW", "ORD", "LHR"];
 const HUB_NAMESPACE: &str = "ns-n1";
@@ -45,6 +45,8 @@ pub(super) enum Step {
 pub(super) struct Driver {
     pub(super) servers: FakeServers,
     pub(super) hub_away: bool,
+    /// What users were told so far.
+    pub(super) told: BTreeSet<String>,
     running: u8,
     lives: u32,
     /// What the user wants at last: whether there is a Workload, and where.
@@ -65,6 +67,7 @@ impl Driver {
         let mut driver = Self {
             servers,
             hub_away: false,
+            told: BTreeSet::new(),
             running: 0,
             lives: 0,
             wanted: true,
@@ -267,7 +270,8 @@ impl Driver {
     }
 
     /// Law: nothing leaves another plane than its decider's without proof and marker, and every write is addressed.
-    fn check(&self, plan: &Plan) {
+    fn check(&mut self, plan: &Plan) {
+        self.told.extend(texts_for_users(plan));
         for action in plan.writes() {
             let target = action.target();
             assert!(
