@@ -132,16 +132,7 @@ pub(crate) async fn carried(environment: &Environment, namespace: &str) -> Resul
 
     told_nobody(environment, &tenant, &dfw).await?;
     named_no_more(&tenant, &dfw, &web).await?;
-    tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
-    gone(&dfw, CONFIG_MAP, &tenant.below, "settings").await?;
-    ensure!(
-        names_in(&ord, CONFIG_MAP, &tenant.below)
-            .await?
-            .contains(&"settings".to_owned())
-    );
-    tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
-    gone(&ord, CONFIG_MAP, &tenant.below, "settings").await?;
-    tenant.gone_from_hub(CONFIG_MAP, "settings").await
+    gone_with_the_last(&tenant, &dfw, &ord).await
 }
 
 /// ConfigMap `settings`.
@@ -194,6 +185,21 @@ async fn named_no_more(tenant: &Tenant, dfw: &Plane, web: &Value) -> Result<()> 
         tenant.gone_from_hub(SECRET, name).await?;
     }
     tenant.shown("web", 1).await.map(|_| ())
+}
+
+/// It leaves a city with the last there that names it, and everything with the last of all.
+async fn gone_with_the_last(tenant: &Tenant, dfw: &Plane, ord: &Plane) -> Result<()> {
+    dfw.expect(CONFIG_MAP, Some(&tenant.below), "settings").await?;
+    tenant.delete(WORKLOAD_DEPLOYMENT, "web").await?;
+    gone(dfw, CONFIG_MAP, &tenant.below, "settings").await?;
+    ensure!(
+        names_in(ord, CONFIG_MAP, &tenant.below)
+            .await?
+            .contains(&"settings".to_owned())
+    );
+    tenant.delete(WORKLOAD_DEPLOYMENT, "other").await?;
+    gone(ord, CONFIG_MAP, &tenant.below, "settings").await?;
+    tenant.gone_from_hub(CONFIG_MAP, "settings").await
 }
 
 /// No value is in a log, an Event, an object that only names it, or what `popcell tree` says.
