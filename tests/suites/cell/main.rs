@@ -70,6 +70,7 @@ fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
         .test("networks::what_names_no_network_of_its_own_namespace_waits_alone_and_says_so", Beside, networks::missing)
         .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
+        .test("quota::a_project_without_a_budget_says_so_and_starts_with_the_first_grant", Beside, quota::without_budget)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)

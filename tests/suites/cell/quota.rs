@@ -9,6 +9,7 @@ use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::{self, condition, says};
+use popcell_suites::steps::warned;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, Quota};
 use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
@@ -247,5 +248,33 @@ pub(crate) async fn full(environment: &Environment, namespace: &str) -> Result<(
     for name in ["web", "envious"] {
         tenant.clean(name).await?;
     }
+    tenant.claims_are(&[]).await
+}
+
+/// A project that was granted no budget: what waits says so there and in the cell, and starts with the first grant.
+pub(crate) async fn without_budget(environment: &Environment, namespace: &str) -> Result<()> {
+    let mut quota = environment.quota.lock().await;
+    let project = environment.lab.plane(P2).await?;
+    *quota = Quota::by_grants(project.client());
+    let outcome = ungranted(environment, namespace).await;
+    *quota = Quota::start(project.client(), Budget::instances(1000));
+    outcome
+}
+
+async fn ungranted(environment: &Environment, namespace: &str) -> Result<()> {
+    const NAME: &str = "web-us-dfw-0";
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
+    tenant.deploy("web", &["DFW"], 1, |_| {}).await?;
+    let waits = |one: &DynamicObject| says(one, "QuotaGranted", "Unknown", "QuotaNoBudget");
+    tenant.instance(&cell, NAME, waits).await?;
+    tenant.in_project(INSTANCE, NAME, waits).await?;
+    for (plane, within) in [(&cell, &tenant.below), (&tenant.project, &tenant.namespace)] {
+        warned(plane, within, NAME, "QuotaNoBudget").await?;
+    }
+    let grant = objects::resource_grant(&tenant.namespace, P2, &Budget::SHIPPED);
+    tenant.project.apply(&grant).await?;
+    tenant.ready("web", 1).await?;
+    tenant.clean("web").await?;
     tenant.claims_are(&[]).await
 }

@@ -432,8 +432,12 @@ fn a_secret_of_another_type_takes_the_place_of_the_copy() {
         Some("kubernetes.io/tls")
     );
     // Nor does one change what another client has made immutable.
-    servers.change(&Plane::Hub, SECRET, "ns-n1", "db", |one| one.data["immutable"] = json!(true));
-    servers.change(&project(), SECRET, "default", "db", |one| one.data["data"]["key"] = json!("eQ=="));
+    servers.change(&Plane::Hub, SECRET, "ns-n1", "db", |one| {
+        one.data["immutable"] = json!(true)
+    });
+    servers.change(&project(), SECRET, "default", "db", |one| {
+        one.data["data"]["key"] = json!("eQ==")
+    });
     servers.settle(reconcile);
     let made = copy(&servers, "secrets/db").unwrap();
     assert_eq!((made.text("/data/key"), made.at("/immutable")), (Some("eQ=="), None));

@@ -38,6 +38,9 @@ pub const WARNINGS: usize = 16;
 /// A field that the schema does not describe.
 const UNKNOWN: &str = "unknown field: popcell does nothing with it";
 
+/// A field of disks that a Workload without a machine has.
+const OF_MACHINES: &str = "done for virtual machines only: a sandbox starts without it";
+
 /// The fields of a kind, as its CRD describes them. A list is its items.
 #[derive(Clone, Debug, Default)]
 struct Node {
@@ -125,7 +128,8 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Calls `found` for each field that is set and has a warning, and, with no node, for each that the schema does not describe.
+/// Calls `found` for each field that is set and has a warning, or is done for virtual machines only, and, with no node, for each that
+/// the schema does not describe.
 fn walk<'t>(node: &'t Node, value: &Value, place: &Place<'_>, found: &mut dyn FnMut(&Place<'_>, Option<&'t Node>)) {
     let below = |step| Place {
         above: Some(place),
@@ -144,7 +148,7 @@ fn walk<'t>(node: &'t Node, value: &Value, place: &Place<'_>, found: &mut dyn Fn
                     found(&place, None);
                     continue;
                 };
-                if let Some(Handling::Warned(_)) = child.handling {
+                if let Some(Handling::Warned(_) | Handling::Done(Actor::MachineProvider, _)) = child.handling {
                     found(&place, Some(child));
                 }
                 walk(child, value, &place, found);
@@ -208,16 +212,21 @@ impl fmt::Display for Finding {
 pub fn findings(kind: Kind, object: &Object) -> Vec<Finding> {
     let mut found: Vec<(Option<&'static Node>, Finding)> = Vec::new();
     if let Some(spec) = object.at("/spec") {
+        let is_sandbox = spec
+            .pointer("/template/spec/runtime/sandbox")
+            .is_some_and(|one| !is_nothing(one));
         walk_spec(kind, spec, &mut |place: &Place<'_>, node: Option<&'static Node>| {
+            let text = match node.and_then(|node| node.handling) {
+                Some(Handling::Warned(text)) => text,
+                Some(Handling::Done(Actor::MachineProvider, _)) if is_sandbox => OF_MACHINES,
+                Some(_) => return,
+                None => UNKNOWN,
+            };
             let address = |one: Option<&Node>| one.map(std::ptr::from_ref);
             if let Some((_, finding)) = found.iter_mut().find(|(one, _)| address(*one) == address(node)) {
                 finding.more += 1;
                 return;
             }
-            let text = match node.and_then(|node| node.handling) {
-                Some(Handling::Warned(text)) => text,
-                _ => UNKNOWN,
-            };
             let path = place.to_string();
             found.push((node, Finding { path, text, more: 0 }));
         });

@@ -103,7 +103,7 @@ fn warnings_are_short_and_few() {
                 Handling::Warned(text) => Some(text),
                 _ => None,
             })
-            .chain([UNKNOWN])
+            .chain([UNKNOWN, OF_MACHINES])
             .collect();
         assert!(texts.len() <= WARNINGS, "{}: {}", kind.kind, texts.len());
         for text in texts {
@@ -319,6 +319,31 @@ fn what_is_done_whole_has_no_warning_and_no_condition() {
             json!({ "conditions": [{ "type": "UnsupportedFields", "status": "True" }, { "type": "Available" }] });
         assert_eq!(shown(kind, &object, before), None, "it ends with the last such field");
     }
+}
+
+#[test]
+fn what_is_done_for_machines_only_has_a_warning_in_a_sandbox() {
+    let findings = |runtime: Option<Value>| {
+        let mut one = workload();
+        let spec = &mut one["spec"]["template"]["spec"];
+        spec["volumes"][0]["disk"]["deviceName"] = json!("data");
+        spec["volumes"][0]["disk"]["template"]["metadata"] = json!({ "labels": { "tier": "a" } });
+        if let Some(runtime) = runtime {
+            spec["runtime"] = runtime;
+        }
+        let found = findings(kind::WORKLOAD, &crate::testing::object(one));
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let place = "spec.template.spec.volumes[0].disk";
+    assert_eq!(
+        findings(None),
+        [
+            format!("{place}.deviceName: {OF_MACHINES}"),
+            format!("{place}.template.metadata.labels.tier: {OF_MACHINES}")
+        ]
+    );
+    let machine = json!({ "virtualMachine": { "volumeAttachments": [{ "name": "data" }] } });
+    assert_eq!(findings(Some(machine)), Vec::<String>::new());
 }
 
 #[test]
