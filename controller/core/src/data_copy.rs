@@ -314,13 +314,13 @@ impl<'a> Reconcile<'_, 'a> {
             self.plan.requeue_within(BOUND);
         } else {
             self.plan.requeue_within(NO_ACCESS);
-            self.tell_all(messages::NO_ACCESS_TO_DATA);
+            self.report_on_all(messages::NO_ACCESS_TO_DATA);
         }
         self.plan.actions.extend(action);
     }
 
     /// Says on all WorkloadDeployments that wait for anything why they do.
-    fn tell_all(&mut self, why: &str) {
+    fn report_on_all(&mut self, why: &str) {
         for deployment in self.seen.deployments {
             let waits = matches!(Expected::of(deployment), Expected::Pending(_));
             if waits && deployment.marked() && !deployment.deleting() {

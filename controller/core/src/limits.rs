@@ -141,7 +141,7 @@ impl Excess {
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {
                 "delete objects of the project, or have its limit raised"
             }
-            Self::CellBytes { .. } => "see what its city reports, or have the limit of the city raised",
+            Self::CellBytes { .. } => "have an operator look at what its city reports, or raise the limit of the city",
         }
     }
 }

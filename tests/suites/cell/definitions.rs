@@ -58,7 +58,7 @@ impl Taken {
     }
 }
 
-/// While these definitions are unreachable `check` holds, and there are few passes; then they are there again.
+/// While these definitions are unreachable `check` holds, and there are few reconciles; then they are there again.
 async fn without(
     environment: &Environment,
     cell: &Plane,
@@ -66,17 +66,20 @@ async fn without(
     check: impl AsyncFnMut() -> Result<()>,
 ) -> Result<()> {
     let taken = Taken::from(cell, kinds).await?;
-    let before = passes(environment).await?;
+    let before = reconciles(environment).await?;
     let outcome = always("what the others hold stays", AWAY, check).await;
-    let passes = passes(environment).await? - before;
+    let counted = reconciles(environment).await? - before;
     taken.give_back(cell).await?;
     outcome?;
-    eprintln!("definitions: {passes} reconciles in {AWAY:?} without {}", kinds[0].kind);
-    ensure!(passes < BOUNDED, "a storm of {passes} reconciles in {AWAY:?}");
+    eprintln!(
+        "definitions: {counted} reconciles in {AWAY:?} without {}",
+        kinds[0].kind
+    );
+    ensure!(counted < BOUNDED, "a storm of {counted} reconciles in {AWAY:?}");
     environment.cells[0].lock().await.expect_alive()
 }
 
-async fn passes(environment: &Environment) -> Result<f64> {
+async fn reconciles(environment: &Environment) -> Result<f64> {
     let controller = environment.cells[0].lock().await;
     controller.metric("controller_runtime_reconcile_total", &[]).await
 }

@@ -17,11 +17,11 @@ use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAME: &str = "web-us-dfw-0";
-/// How long passes are counted.
+/// How long reconciles are counted.
 const COUNTED: Duration = Duration::from_secs(10);
 /// Passes of all reconcilers in that time that are no storm: some for each of the providers' writes.
 const BOUNDED: f64 = 500.0;
-/// Burst and pace of the passes of two Instances in that time, and as much again for all others.
+/// Burst and pace of the reconciles of two Instances in that time, and as much again for all others.
 const OF_INSTANCES: f64 = 3.0 * (30.0 + 10.0);
 
 fn failing(failure: Failure) -> impl FnOnce(&mut Value) {
@@ -29,7 +29,7 @@ fn failing(failure: Failure) -> impl FnOnce(&mut Value) {
 }
 
 /// Passes of all reconcilers, and of the one of Instances.
-async fn passes(environment: &Environment) -> Result<[f64; 2]> {
+async fn reconciles(environment: &Environment) -> Result<[f64; 2]> {
     let controller = environment.cells[0].lock().await;
     let of_instances = ["reconciler=\"instance\""];
     Ok([
@@ -56,9 +56,9 @@ pub(crate) async fn misbehaving(environment: &Environment, namespace: &str) -> R
             })
             .await?;
     }
-    let before = passes(environment).await?;
+    let before = reconciles(environment).await?;
     tokio::time::sleep(COUNTED).await;
-    let after = passes(environment).await?;
+    let after = reconciles(environment).await?;
     let [all, of_instances] = [after[0] - before[0], after[1] - before[1]];
     eprintln!("odd: {all} reconciles in {COUNTED:?}, {of_instances} of them of Instances");
     ensure!(

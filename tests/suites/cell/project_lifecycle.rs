@@ -34,13 +34,13 @@ const SERIES: usize = 10;
 
 /// What the process holds.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct ResourceUsage {
     files: usize,
     kib: f64,
     series: usize,
 }
 
-impl Held {
+impl ResourceUsage {
     async fn by(controller: &Controller) -> Result<Self> {
         let pid = controller.pid().context("the controller does not run")?;
         let page = controller.metrics().await?;
@@ -96,10 +96,13 @@ async fn come_and_go(site: &Site) -> Result<()> {
         site.serve(&ids).await?;
         site.leave(&ids).await?;
         if wave + 1 == WARM {
-            warm = Some(Held::by(&site.controller).await?);
+            warm = Some(ResourceUsage::by(&site.controller).await?);
         }
     }
-    let (warm, last) = (warm.context("too few waves")?, Held::by(&site.controller).await?);
+    let (warm, last) = (
+        warm.context("too few waves")?,
+        ResourceUsage::by(&site.controller).await?,
+    );
     eprintln!("coming: after {WARM} waves {warm:?}, after {WAVES} {last:?}");
     ensure!(
         last.files <= warm.files + FILES && last.kib <= warm.kib + SLACK && last.series <= warm.series + SERIES,

@@ -64,6 +64,12 @@ pub(super) async fn tell(scene: &Scene) -> Result<()> {
     arrived(scene, more).await?;
     claimed(scene).await?;
 
+    chapter(
+        "docs/examples/workload-virtual-machine.yaml: the provider of these cities has no machines, and says so in the project",
+    );
+    scene.project.apply(&example("workload-virtual-machine.yaml")?).await?;
+    has_no_machine(&scene.project).await?;
+
     let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
     Ok(())
@@ -266,6 +272,23 @@ async fn only_in_its_cell(scene: &Scene, city: &City) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The Instance that is to be a virtual machine is shown with the reason why it is none.
+async fn has_no_machine(project: &Plane) -> Result<()> {
+    const NAME: &str = "machine-us-dfw-0";
+    eventually("the reason is in the project", PATIENCE, async || {
+        let instance = project.expect(kind::INSTANCE, Some(NAMESPACE), NAME).await?;
+        let said = super::describe::instance(&instance);
+        let conditions = instance.data["status"]["conditions"].to_string();
+        ensure!(
+            said.contains("ConfigurationError") && conditions.contains("a Pod cannot be a virtual machine"),
+            "{conditions}"
+        );
+        println!("{said}");
+        Ok(())
+    })
+    .await
 }
 
 /// The city that the project may not use is said to be so, and got nothing.

@@ -37,7 +37,7 @@ pub use data::{MOST as MOST_DATA, Presence, ReferencedData, awaits_data, data_to
 pub use networks::{Networks, binding_name, binding_prefix};
 pub(crate) use networks::{is_without_network, missing};
 pub use progress::{
-    PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, tells_progress,
+    PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, reports_progress,
     without_progress,
 };
 use rollout::{Instances, Step};

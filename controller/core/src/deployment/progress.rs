@@ -30,7 +30,7 @@ const ON_ITS_WAY: [&str; 3] = [
 ];
 
 /// Whether a plan writes nothing of its WorkloadDeployment but progress, and something of it.
-pub fn tells_progress(deployment: &Object, plan: &Plan) -> bool {
+pub fn reports_progress(deployment: &Object, plan: &Plan) -> bool {
     let reported = plan.status.as_ref();
     let remembers = plan.actions.iter().any(|action| is_memory(action, deployment));
     if (reported.is_none() && !remembers) || !plan.events.is_empty() || plan.terminal.is_some() {

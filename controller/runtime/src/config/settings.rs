@@ -40,7 +40,7 @@ pub struct Settings {
     pub cell_grace: Duration,
     /// Whether Instances of a cell wait for their networks.
     pub networking: Networking,
-    /// Passes at once, for each queue.
+    /// Reconciles at once, for each queue.
     pub workers: Workers,
     /// The program's namespace: its pod's, else `compute-system`.
     pub namespace: String,
@@ -314,8 +314,8 @@ impl Settings {
         both && self.discovery == Discovery::Single && self.hub.is_none()
     }
 
-    /// Tells the log what holds and what is odd.
-    pub fn tell(&self) {
+    /// Logs what holds and what is odd.
+    pub fn log(&self) {
         tracing::info!(
             management = self.controllers.management,
             cell = self.controllers.cell,

@@ -72,7 +72,7 @@ impl Deployment {
     /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`], whichever event led to it.
     fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
         let address = (key.namespace.clone(), key.name.clone());
-        if !deployment::tells_progress(deployment, &plan) {
+        if !deployment::reports_progress(deployment, &plan) {
             self.progress().remove(&address);
             return plan;
         }

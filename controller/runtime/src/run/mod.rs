@@ -110,7 +110,7 @@ pub fn run(flags: &Flags) -> ExitCode {
 
 fn start(flags: &Flags) -> Result<(), RunError> {
     let settings = Settings::read(flags)?;
-    settings.tell();
+    settings.log();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(RunError::System)?.block_on(serve(&settings))
 }
