@@ -37,9 +37,6 @@ keys! {
     /// On a copy of a ConfigMap or Secret on the hub, and below it: the version of what it holds.
     DATA_VERSION = "compute.datumapis.com/data-version";
 
-    /// On the hub Namespace: bytes of the ConfigMaps and Secrets that are carried by way of it, in decimal.
-    REFERENCED_DATA_BYTES = "compute.datumapis.com/referenced-data-bytes";
-
     /// On hub copies and claims: uid of the kube-system namespace of the cell that wrote them.
     SOURCE_UID = "compute.datumapis.com/source-uid";
     /// On the cell WorkloadDeployment: ordinals whose claim was granted.

@@ -7,8 +7,6 @@
 //! - Ours is one with two of the three marks that a copy has ([`is_ours`]). Another client's object at the name is never changed.
 //! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
-//! - What all hub namespaces of a project have is bounded, by what each Namespace says that it has. Of what is there nothing is
-//!   taken away for that.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
 //!
@@ -49,11 +47,6 @@ const AWAITED: Duration = Duration::from_secs(15);
 const NEXT: Duration = Duration::from_secs(1);
 /// The most ConfigMaps and Secrets that one hub namespace has copies of.
 pub const MOST: usize = 256;
-
-/// Bytes that are carried are noted in steps of so many, so that few changes of a source are changes of the Namespace.
-const STEP: usize = 64 << 10;
-/// On a source in memory only: its size as it was read.
-const BYTES: &str = "bytes";
 
 /// The ClusterRole that the management plane has in a hub namespace with copies, by a RoleBinding of the same name.
 pub const ROLE: &str = "popcell-referenced-data";
@@ -99,10 +92,6 @@ pub struct Observation<'a> {
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
-    /// Bytes that the other hub namespaces of the project carry ([`carried_bytes`]).
-    pub elsewhere: usize,
-    /// The most that all of them may.
-    pub most_bytes: usize,
     /// Whether they are carried. Where they are not any more, copies go with the last that names them, and are kept as they are
     /// until then: what runs needs them.
     pub is_carried: bool,
@@ -123,19 +112,8 @@ pub fn noted(kind: Kind, source: &mut Object, copy: Option<&Object>, limit: usiz
     if !is_too_large || source.exceeds(Excess::Bytes { bytes, limit }, kind).is_ok() {
         let annotations = source.metadata.annotations.get_or_insert_default();
         annotations.insert(annotations::DATA_VERSION.to_owned(), version);
-        annotations.insert(BYTES.to_owned(), bytes.to_string());
     }
     if is_left { bytes } else { 0 }
-}
-
-/// Bytes that are carried by way of a hub namespace, as it was noted last.
-pub fn carried_bytes(namespace: &Object) -> usize {
-    number(namespace, annotations::REFERENCED_DATA_BYTES)
-}
-
-fn number(object: &Object, annotation: &str) -> usize {
-    let text = object.annotation(annotation);
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// What WorkloadDeployments of a hub namespace need, each once; of more than [`MOST`] the first, and what is named now before what was
@@ -215,8 +193,6 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         seen,
         // A copy that is refused holds up no other; a city waits for what it is to have until it has that.
         plan: Plan::independent(),
-        bytes: 0,
-        is_counted: true,
     };
     reconcile.decide();
     reconcile.plan
@@ -225,10 +201,6 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
 struct Reconcile<'s, 'a> {
     seen: &'s Observation<'a>,
     plan: Plan,
-    /// Of what is carried.
-    bytes: usize,
-    /// Whether the size of all copies is known.
-    is_counted: bool,
 }
 
 /// How a copy stands.
@@ -250,13 +222,18 @@ impl<'a> Reconcile<'_, 'a> {
             Access::Forbidden(binding, user) if self.seen.is_carried => return self.ask_for_access(binding, user),
             Access::Forbidden(..) => return,
         };
+        if !needed.is_empty() && !has_had_some(self.seen.namespace) {
+            // Before the first copy: after a restart it says where to look for copies that are not needed any more.
+            let edit = Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace);
+            let edit = edit.label(labels::REFERENCED_DATA, labels::REFERENCED_DATA_TRUE);
+            self.plan.actions.extend(edit.action());
+        }
         let find = |reference: &Reference| {
             let mut copies = copies.iter();
             let found = copies.find(|(kind, one)| *kind == reference.kind && one.name() == reference.name);
             found.map(|(_, copy)| *copy)
         };
         let states: Vec<(&Reference, State)> = needed.iter().map(|one| (one, self.keep(one, find(one)))).collect();
-        self.note(!needed.is_empty());
         self.remove(copies);
         for deployment in self.seen.deployments {
             self.expect(deployment, &states);
@@ -266,25 +243,6 @@ impl<'a> Reconcile<'_, 'a> {
         } else if !needed.is_empty() {
             self.plan.requeue_within(REFRESH);
         }
-    }
-
-    /// Notes on the Namespace, before anything else is written, that it has copies, and how large they are. After a restart the
-    /// first says where to look for copies that are not needed any more.
-    fn note(&mut self, is_needed: bool) {
-        let namespace = self.seen.namespace;
-        let mut edit = Edit::of(&Plane::Hub, NAMESPACE, namespace);
-        if is_needed && !has_had_some(namespace) {
-            edit = edit.label(labels::REFERENCED_DATA, labels::REFERENCED_DATA_TRUE);
-        }
-        let bytes = self.bytes.div_ceil(STEP).saturating_mul(STEP);
-        let bytes = if self.is_counted {
-            bytes
-        } else {
-            bytes.max(carried_bytes(namespace))
-        };
-        let text = (bytes > 0).then(|| bytes.to_string());
-        let edit = edit.annotation(annotations::REFERENCED_DATA_BYTES, text.as_deref());
-        self.plan.actions.splice(..0, edit.action());
     }
 
     fn ask_for_access(&mut self, binding: Option<&Object>, user: &str) {
@@ -336,12 +294,6 @@ impl<'a> Reconcile<'_, 'a> {
     }
 
     fn keep(&mut self, reference: &Reference, copy: Option<&'a Object>) -> State {
-        let state = self.carry(reference, copy);
-        self.is_counted &= copy.is_none() || matches!(state, State::Carried(_));
-        state
-    }
-
-    fn carry(&mut self, reference: &Reference, copy: Option<&'a Object>) -> State {
         let target = Target::namespaced(&Plane::Hub, reference.kind, self.seen.namespace.name(), &reference.name);
         match copy {
             Some(copy) if copy.deleting() => {
@@ -375,15 +327,8 @@ impl<'a> Reconcile<'_, 'a> {
         let Some(version) = source.annotation(annotations::DATA_VERSION) else {
             return State::Unknown;
         };
-        let bytes = self.bytes.saturating_add(number(source, BYTES));
-        let is_there = copy.is_some_and(|copy| is_at(copy, version));
-        if !is_there && self.seen.elsewhere.saturating_add(bytes) > self.seen.most_bytes {
-            let (kind, most) = (reference.kind.kind, self.seen.most_bytes);
-            return State::Fault(messages::data_over_size(kind, &reference.name, most));
-        }
-        self.bytes = bytes;
         match copy {
-            Some(_) if is_there => {}
+            Some(copy) if is_at(copy, version) => {}
             Some(copy)
                 if copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true)) =>
             {

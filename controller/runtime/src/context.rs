@@ -45,8 +45,6 @@ pub struct Rules {
     pub carries_data: bool,
     /// The largest of them that is carried, in bytes.
     pub object_bytes: usize,
-    /// The most of them that a project has carried together, in bytes.
-    pub data_bytes: usize,
 }
 
 /// Shared by all reconcilers of a process.

@@ -108,7 +108,7 @@ pub struct Flags {
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_project_objects: u32,
 
-    /// Size of these objects together, and of the ConfigMaps and Secrets that are carried, such as 64Mi
+    /// Size of these objects together, such as 64Mi
     #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.project_bytes), value_parser = bytes)]
     pub max_project_size: usize,
 

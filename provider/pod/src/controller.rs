@@ -54,8 +54,9 @@ const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
 
 /// How often the server is looked at.
 const LOOK: Duration = Duration::from_mins(1);
-/// After how long one that did not answer is asked again.
+/// After how long one that did not answer is asked again, and how often.
 const AGAIN: Duration = Duration::from_secs(1);
+const ATTEMPTS: u32 = 60;
 
 /// Why the provider ended.
 #[derive(Debug, Error)]
@@ -248,7 +249,8 @@ async fn set_back(instances: Api<DynamicObject>, pods: Api<DynamicObject>, seen:
 
 async fn is_set_back(newest: &AtomicU64, all: &Api<DynamicObject>, selector: &str) -> Option<Ended> {
     let one = ListParams::default().limit(1).labels(selector);
-    loop {
+    // One that starts refuses everything for a moment; what it never answers is left to the next look.
+    for _ in 0..ATTEMPTS {
         let before = newest.load(Ordering::Relaxed);
         let Ok(listed) = all.list_metadata(&one).await else {
             tokio::time::sleep(AGAIN).await;
@@ -258,6 +260,7 @@ async fn is_set_back(newest: &AtomicU64, all: &Api<DynamicObject>, selector: &st
         newest.fetch_max(now, Ordering::Relaxed);
         return (now > 0 && now < before).then_some(Ended::SetBack { before, now });
     }
+    None
 }
 
 /// Keeps the store of Pods, and asks for a reconcile of the Instance of each Pod that changes.

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::{self, condition, says};
 use popcell_suites::steps::warned;
-use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{INSTANCE, RESOURCE_GRANT, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, Quota};
 use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
 use serde_json::json;
@@ -273,8 +273,13 @@ async fn ungranted(environment: &Environment, namespace: &str) -> Result<()> {
         warned(plane, within, NAME, "QuotaNoBudget").await?;
     }
     let grant = objects::resource_grant(&tenant.namespace, P2, &Budget::SHIPPED);
-    tenant.project.apply(&grant).await?;
+    let granted = tenant.project.apply(&grant).await?;
     tenant.ready("web", 1).await?;
     tenant.clean("web").await?;
-    tenant.claims_are(&[]).await
+    tenant.claims_are(&[]).await?;
+    let name = granted.metadata.name.context("the grant has no name")?;
+    tenant
+        .project
+        .delete(RESOURCE_GRANT, Some(&tenant.namespace), &name)
+        .await
 }

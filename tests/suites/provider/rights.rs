@@ -208,8 +208,8 @@ fn changes() -> [(&'static str, Value, &'static str); 22] {
         ),
         (
             "/spec/containers/0/securityContext",
-            of_container("windowsOptions", json!({ "hostProcess": true })),
-            "indows",
+            of_container("windowsOptions", json!({ "runAsUserName": "a" })),
+            reaches,
         ),
         (
             "/spec/containers/0/securityContext",

@@ -139,10 +139,6 @@ fn carried(
             _ => Source::Absent,
         },
         has_more: false,
-        elsewhere: servers
-            .get(&Plane::Hub, NAMESPACE, "", "ns-other")
-            .map_or(0, carried_bytes),
-        most_bytes: 4 * STEP,
         is_carried,
         now: crate::testing::now(),
     })
@@ -484,47 +480,6 @@ fn what_cannot_be_carried_is_named_and_holds_up_no_other() {
 }
 
 #[test]
-fn what_all_namespaces_of_a_project_carry_is_bounded_and_what_is_there_stays() {
-    let mut servers = with(
-        servers(&[&["secrets/db"], &["secrets/new"]]),
-        &[secret("default", "db", "eA==")],
-    );
-    let bytes = |servers: &FakeServers| carried_bytes(servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap());
-    let other = |bytes: usize| {
-        object(
-            json!({ "metadata": { "name": "ns-other", "uid": "o", "resourceVersion": "1",
-            "annotations": { annotations::REFERENCED_DATA_BYTES: bytes.to_string() } } }),
-        )
-    };
-    servers.settle(reconcile);
-    assert_eq!(bytes(&servers), STEP);
-    servers.put(&Plane::Hub, NAMESPACE, other(4 * STEP));
-    servers.put(&project(), SECRET, secret("default", "new", "eA=="));
-    servers.settle(reconcile);
-    assert_eq!(copy(&servers, "secrets/new"), None);
-    let (Expected::Pending(Some(why)), _) = expected(&servers, "web-1") else {
-        panic!()
-    };
-    assert!(
-        why.starts_with("Secret new is not carried") && why.contains("262144 bytes together"),
-        "{why}"
-    );
-    assert!(copy(&servers, "secrets/db").is_some());
-    assert!(matches!(expected(&servers, "web-0"), (Expected::Hash(_), None)));
-    // A copy counts as long as it is there, also without its source.
-    servers.remove(&project(), SECRET, "default", "db");
-    servers.settle(reconcile);
-    assert_eq!(bytes(&servers), STEP);
-    servers.put(&Plane::Hub, NAMESPACE, other(STEP));
-    servers.settle(reconcile);
-    assert!(copy(&servers, "secrets/new").is_some());
-    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
-    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-1");
-    servers.settle(reconcile);
-    assert_eq!((bytes(&servers), copy(&servers, "secrets/new")), (0, None));
-}
-
-#[test]
 fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
     let servers = servers(&[&["secrets/db"]]);
     let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
@@ -537,8 +492,6 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
             access: Access::Forbidden(binding, user),
             source: &|_| Source::Unknown,
             has_more: false,
-            elsewhere: 0,
-            most_bytes: usize::MAX,
             is_carried: true,
             now: crate::testing::now(),
         })

@@ -39,7 +39,7 @@ pub const WARNINGS: usize = 16;
 const UNKNOWN: &str = "unknown field: popcell does nothing with it";
 
 /// A field of disks that a Workload without a machine has.
-const OF_MACHINES: &str = "done for virtual machines only: a sandbox starts without it";
+const OF_MACHINES: &str = "done for virtual machines only: leave it out of a sandbox";
 
 /// The fields of a kind, as its CRD describes them. A list is its items.
 #[derive(Clone, Debug, Default)]

@@ -90,7 +90,6 @@ const RULES: Rules = Rules {
     hub_instances: 20_000,
     carries_data: true,
     object_bytes: 256 * 1024,
-    data_bytes: 64 << 20,
 };
 
 /// A context and who tells its reconcilers.

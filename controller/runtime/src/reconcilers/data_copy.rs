@@ -132,7 +132,6 @@ impl Reconciler for DataCopy {
         };
         let sources = Sources::find(snapshot, &stored);
         let deployments: Vec<&Object> = stored.deployments.iter().map(AsRef::as_ref).collect();
-        let elsewhere = carried_elsewhere(snapshot, &stored);
         let decide = |project: Option<Project<'_>>| {
             data_copy::decide(&data_copy::Observation {
                 project,
@@ -142,8 +141,6 @@ impl Reconciler for DataCopy {
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
-                elsewhere,
-                most_bytes: snapshot.context.rules.data_bytes,
                 is_carried: snapshot.context.rules.carries_data,
                 now,
             })
@@ -280,17 +277,6 @@ async fn read_sources(
         live.put(&target, source);
     }
     Ok(())
-}
-
-/// Bytes that the other hub namespaces of the project carry.
-fn carried_elsewhere(snapshot: &Snapshot<'_>, stored: &Stored) -> usize {
-    let Some((Plane::Project(id), _)) = &stored.source else {
-        return 0;
-    };
-    let all = snapshot.context.hub_index.of_project(id).into_iter();
-    let others = all.filter(|name| name != stored.namespace.name());
-    let found = others.filter_map(|name| snapshot.get(&Plane::Hub, NAMESPACE, "", &name).known().flatten());
-    found.map(|namespace| data_copy::carried_bytes(&namespace)).sum()
 }
 
 /// A copy as a whole, with the version of what it holds.
