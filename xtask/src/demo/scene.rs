@@ -62,7 +62,7 @@ impl Scene {
 
 /// Instances that the story asks for in one city at most, and those that the project may have.
 const MOST_OF_A_CITY: usize = 3;
-const BUDGET: i64 = 6;
+const BUDGET: i64 = 7;
 
 /// They end with this value.
 pub(super) struct Surroundings {
