@@ -116,7 +116,7 @@ fn without_a_record_the_cluster_is_kept() {
     for (code, message, fix) in [
         (403, "not you", "create and patch of ConfigMaps"),
         (404, "namespaces \"x\" not found", "--namespace"),
-        (500, "full", "what the hub says"),
+        (500, "full", "the log of the hub's API server"),
     ] {
         let hub = hub("Unknown");
         hub.refuse("POST", RECORDS, code, message, 1);

@@ -175,7 +175,7 @@ async fn a_number_that_has_no_effect_in_a_project_is_refused_with_the_command_th
     assert_eq!(
         message,
         "workloaddeployments.compute.datumapis.com \"web\" is forbidden: replicas that are set here have no effect: run `popcell \
-         scale <workload> --replicas=<number>`, or set scaleSettings.minReplicas of the placement in the Workload"
+         scale <workload> --replicas=<number>`, or set scaleSettings.minReplicas of the placement in the Workload (of the WorkloadDeployment, where it has none)"
     );
     let allowed = json!({ "uid": "uid-UPDATE", "allowed": true });
     assert_eq!(served.at(VALIDATE_DEPLOYMENT_PATH, &scale(5, 5)).await, allowed);
