@@ -92,7 +92,7 @@ impl Surroundings {
                 Containers::Played(pace) => Nodes::start(&cell, pace).await?,
                 Containers::Real => Nodes::of_containers(&cell, nodes).await?,
             };
-            let provider = PodProvider::start(PodProviderSpec::of(cell.kubeconfig())).await?;
+            let provider = PodProvider::start(PodProviderSpec::of(cell.kubeconfig()).without_registry()).await?;
             println!("provider: ready, Instances of {} become Pods", city.member);
             cells.push((provider, nodes, Networks::start(cell.client())));
         }
