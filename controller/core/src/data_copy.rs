@@ -99,10 +99,10 @@ pub struct Observation<'a> {
     pub now: Timestamp,
 }
 
-/// Notes the version of a source on it, and throws away what it holds where its copy holds that already, or where it is larger than
-/// `limit` allows. How many bytes are left to be written; 0 where nothing is.
-pub fn noted(kind: Kind, source: &mut Object, copy: Option<&Object>, limit: usize) -> usize {
-    let (version, bytes) = (referenced_data::version_of_source(source), source.bytes());
+/// Notes the version of a source ([`referenced_data::version_of_source`]) on it, and throws away what it holds where its copy holds
+/// that already, or where it is larger than `limit` allows. How many bytes are left to be written; 0 where nothing is.
+pub fn noted(kind: Kind, source: &mut Object, version: String, copy: Option<&Object>, limit: usize) -> usize {
+    let bytes = source.bytes();
     let is_too_large = bytes > limit;
     let is_left = !is_too_large && !copy.is_some_and(|copy| is_at(copy, &version));
     if !is_left {
@@ -152,12 +152,6 @@ pub fn is_concerned<'a>(
     is_ours && (has_had_some(namespace) || is_carried && are_named())
 }
 
-/// Whether a copy, by its marks, holds what its source holds. Whether it does is known only where it was read whole
-/// ([`weigh`]): another client may have changed it and kept its annotation.
-pub fn says_it_holds(copy: &Object, source: &Object) -> bool {
-    is_at(copy, &referenced_data::version_of_source(source))
-}
-
 /// Gives a copy that was read whole the version of what it holds, in place of the one that it says.
 pub fn weigh(copy: &mut Object, source: &Object) {
     let version = referenced_data::version_of(source.uid(), copy);
@@ -167,8 +161,9 @@ pub fn weigh(copy: &mut Object, source: &Object) {
     }
 }
 
-/// Whether a copy has all marks, and this version.
-fn is_at(copy: &Object, version: &str) -> bool {
+/// Whether a copy has all marks, and says that it holds this version. Whether it does is known only where it was read whole
+/// ([`weigh`]): another client may have changed it and kept its annotation.
+pub fn is_at(copy: &Object, version: &str) -> bool {
     let is_marked = copy.marked() && copy.label(labels::REFERENCED_DATA).is_some();
     is_marked && !copy.deleting() && copy.annotation(annotations::DATA_VERSION) == Some(version)
 }

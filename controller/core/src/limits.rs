@@ -49,21 +49,24 @@ impl Default for Limits {
 /// Where a WorkloadDeployment names its instance type.
 pub const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType";
 
+/// Of a WorkloadDeployment, the [`lookups`] behind the instance type.
+const OF_DEPLOYMENT: &[&str] = &[
+    INSTANCE_TYPE,
+    "/spec/cityCode",
+    "/spec/placementName",
+    "/spec/replicas",
+    "/spec/scaleSettings/maxReplicas",
+    "/spec/scaleSettings/minReplicas",
+    "/spec/workloadRef/name",
+    "/spec/workloadRef/uid",
+];
+
 /// Fields that are kept decoded of every whole object of a kind, by JSON pointer: its [`lookups`], and of a WorkloadDeployment the
 /// instance type, which is no lookup: of an object that exceeds a limit nothing of the template is there, so that it is not taken
 /// for a whole one.
 pub fn picked(kind: Kind) -> &'static [&'static str] {
     match kind {
-        kind::WORKLOAD_DEPLOYMENT => &[
-            "/spec/cityCode",
-            "/spec/placementName",
-            "/spec/replicas",
-            "/spec/scaleSettings/maxReplicas",
-            "/spec/scaleSettings/minReplicas",
-            INSTANCE_TYPE,
-            "/spec/workloadRef/name",
-            "/spec/workloadRef/uid",
-        ],
+        kind::WORKLOAD_DEPLOYMENT => OF_DEPLOYMENT,
         other => lookups(other),
     }
 }
@@ -72,15 +75,7 @@ pub fn picked(kind: Kind) -> &'static [&'static str] {
 /// exceeds a limit it is there as well, so that it is not taken for another.
 pub fn lookups(kind: Kind) -> &'static [&'static str] {
     match kind {
-        kind::WORKLOAD_DEPLOYMENT => &[
-            "/spec/cityCode",
-            "/spec/placementName",
-            "/spec/replicas",
-            "/spec/scaleSettings/maxReplicas",
-            "/spec/scaleSettings/minReplicas",
-            "/spec/workloadRef/name",
-            "/spec/workloadRef/uid",
-        ],
+        kind::WORKLOAD_DEPLOYMENT => OF_DEPLOYMENT.split_first().map_or(&[], |(_, lookups)| lookups),
         kind::RESOURCE_BINDING => &["/spec/resource/kind", "/spec/resource/name"],
         kind::NETWORK_BINDING => &["/status/networkContextRef/namespace", "/status/networkContextRef/name"],
         kind::SUBNET_CLAIM => &["/spec/networkContext/name", "/status/subnetRef/name"],

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use popcell_api::kind::{self, Kind};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::instance_types::Catalogue;
 use crate::limits::{Excess, picked};
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Delete, NAMESPACE, Order, Patch, Plan, Plane, Proof, Target};
@@ -46,6 +47,18 @@ pub(crate) fn deepened(object: &Object, field: &str, levels: usize) -> Object {
         object.exceeds(excess, kind::WORKLOAD_DEPLOYMENT).unwrap();
     }
     object
+}
+
+/// InstanceTypes with these names, each with so many processors and 8 GiB.
+pub(crate) fn catalogue(types: &[(&str, &str)]) -> Catalogue {
+    let objects: Vec<Object> = types
+        .iter()
+        .map(|(name, cpu)| {
+            object(json!({ "metadata": { "name": name.replace('/', "-") },
+                "spec": { "name": name, "cpu": cpu, "memory": "8Gi" } }))
+        })
+        .collect();
+    Catalogue::of(&objects.iter().collect::<Vec<_>>()).0
 }
 
 /// The same object with so many bytes more in `spec` or `status`, as it is kept of what a server sends where it exceeds a

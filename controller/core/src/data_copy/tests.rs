@@ -103,10 +103,11 @@ fn carried(
         if let Some(source) = &mut source {
             // Read as a server sends it, which says how large it is.
             *source = Object::read(&serde_json::to_string(source).unwrap()).unwrap();
-            if let Some(copy) = copy.as_mut().filter(|copy| says_it_holds(copy, source)) {
+            let version = referenced_data::version_of_source(source);
+            if let Some(copy) = copy.as_mut().filter(|copy| is_at(copy, &version)) {
                 weigh(copy, source);
             }
-            if noted(one.kind, source, copy.as_ref(), LIMIT) > 0 {
+            if noted(one.kind, source, version, copy.as_ref(), LIMIT) > 0 {
                 whole.extend(copy);
             }
         }

@@ -11,6 +11,7 @@ use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
+use popcell_core::referenced_data::version_of_source;
 use popcell_core::references::{self, DATA, Reference};
 use tracing::info;
 
@@ -38,7 +39,7 @@ pub struct DataCopy {
     /// Who the hub takes this process for, as it said last.
     user: Mutex<String>,
     /// Whether the log says that copies are left which are not carried any more.
-    has_told: AtomicBool,
+    has_logged: AtomicBool,
 }
 
 /// The objects that a reconcile starts from, as the stores have them.
@@ -99,7 +100,7 @@ impl Reconciler for DataCopy {
             let copies = copies(&Snapshot::new(context, live), key);
             checked.retain(&key.name, copies.iter().map(|(kind, copy)| (*kind, copy.as_ref())));
             if !context.rules.carries_data {
-                self.tell_of(&copies);
+                self.log_left_copies(&copies);
                 return Ok(());
             }
             let Some((project, within)) = stored
@@ -182,10 +183,10 @@ impl Reconciler for DataCopy {
 }
 
 impl DataCopy {
-    /// Says once in the log that copies are left of the time when they were carried, and how an operator deletes them.
-    fn tell_of(&self, copies: &[(Kind, Arc<Object>)]) {
+    /// Logs once that copies are left of the time when they were carried, and how an operator deletes them.
+    fn log_left_copies(&self, copies: &[(Kind, Arc<Object>)]) {
         let are_left = copies.iter().any(|(_, copy)| copy.label(REFERENCED_DATA).is_some());
-        if are_left && !self.has_told.swap(true, Ordering::Relaxed) {
+        if are_left && !self.has_logged.swap(true, Ordering::Relaxed) {
             info!(
                 "ConfigMaps and Secrets are not carried (--referenced-data=false): copies that were made before stay on the hub and \
                  in cells as they are while a WorkloadDeployment names them; to delete them now, run on the hub: kubectl delete \
@@ -256,15 +257,16 @@ async fn read_sources(
             let listed = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
             let listed = listed.flatten();
             let unchecked = listed.as_deref().filter(|copy| !checked.contains(*kind, copy));
-            let whole = match unchecked.filter(|copy| data_copy::says_it_holds(copy, source)) {
+            let version = version_of_source(source);
+            let whole = match unchecked.filter(|copy| data_copy::is_at(copy, &version)) {
                 Some(_) => Some(read_weighed(context, &place, source).await?),
                 None => None,
             };
             let copy = whole.as_ref().map_or(listed.as_deref(), Option::as_ref);
-            if let Some(copy) = copy.filter(|copy| whole.is_some() && data_copy::says_it_holds(copy, source)) {
+            if let Some(copy) = copy.filter(|copy| whole.is_some() && data_copy::is_at(copy, &version)) {
                 checked.insert(*kind, copy);
             }
-            let bytes = data_copy::noted(*kind, source, copy, context.rules.object_bytes);
+            let bytes = data_copy::noted(*kind, source, version, copy, context.rules.object_bytes);
             if bytes > 0 && listed.is_some() {
                 let whole = match whole {
                     Some(whole) => whole,

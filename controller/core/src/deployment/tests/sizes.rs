@@ -4,6 +4,7 @@ use popcell_api::annotations::{GRANTED_SIZE, INSTANCE_TYPE_SIZE};
 
 use super::*;
 use crate::sizing::Described;
+use crate::testing::catalogue;
 
 const LARGE: &str = "acme/large cpu=4 memory=8Gi";
 
@@ -113,14 +114,7 @@ fn single(types: &[(&str, &str)]) -> Cell {
 }
 
 fn serve(cell: &mut Cell, types: &[(&str, &str)]) {
-    let objects: Vec<Object> = types
-        .iter()
-        .map(|(name, cpu)| {
-            object(json!({ "metadata": { "name": name.replace('/', "-") },
-                "spec": { "name": name, "cpu": cpu, "memory": "8Gi" } }))
-        })
-        .collect();
-    cell.types = Some(Observed::Known(Catalogue::of(&objects.iter().collect::<Vec<_>>()).0));
+    cell.types = Some(Observed::Known(catalogue(types)));
 }
 
 fn available(cell: &Cell) -> &str {

@@ -3,19 +3,9 @@
 use popcell_api::annotations::INSTANCE_TYPE_SIZE;
 
 use super::*;
+use crate::testing::catalogue;
 
 const LARGE: &str = "acme/large cpu=4 memory=8Gi";
-
-fn catalogue(types: &[(&str, &str)]) -> Catalogue {
-    let objects: Vec<Object> = types
-        .iter()
-        .map(|(name, cpu)| {
-            object(json!({ "metadata": { "name": name.replace('/', "-") },
-                "spec": { "name": name, "cpu": cpu, "memory": "8Gi" } }))
-        })
-        .collect();
-    Catalogue::of(&objects.iter().collect::<Vec<_>>()).0
-}
 
 fn look(servers: &FakeServers, types: Observed<&Catalogue>) -> Plan {
     let deployment = in_project(servers, "web");
