@@ -217,6 +217,14 @@ pub mod messages {
         format!("{kind} {name} is held by another owner on the platform: have an operator delete it there")
     }
 
+    /// ReplicasReady=False/ReferencedDataNotReady in a project that has too much of them; `most` in bytes.
+    pub fn data_over_size(kind: &str, name: &str, most: usize) -> String {
+        format!(
+            "{kind} {name} is not carried to its cities: the ConfigMaps and Secrets that the Workloads of this project name may be {most} \
+             bytes together; name fewer, or make them smaller"
+        )
+    }
+
     /// Ready=False/NetworkNotFound on an Instance.
     pub fn network_not_in_city(name: &str, city_code: &str) -> String {
         format!("Network {name} is not in city {city_code}")

@@ -7,6 +7,8 @@
 //! - Ours is one with two of the three marks that a copy has ([`is_ours`]). Another client's object at the name is never changed.
 //! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
+//! - What all hub namespaces of a project have is bounded, by all copies that are there, named or not ([`Room`]). Of what is there
+//!   nothing is taken away for that; what would be new or grow is not written.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
 //!
@@ -25,6 +27,7 @@ use serde_json::json;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::instance;
+use crate::limits::Limits;
 use crate::names::is_dns_subdomain;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -47,6 +50,9 @@ const AWAITED: Duration = Duration::from_secs(15);
 const NEXT: Duration = Duration::from_secs(1);
 /// The most ConfigMaps and Secrets that one hub namespace has copies of.
 pub const MOST: usize = 256;
+
+/// What one of them takes beside what it holds, in bytes: its metadata, and what an API server keeps of it.
+const OVERHEAD: usize = 1 << 10;
 
 /// The ClusterRole that the management plane has in a hub namespace with copies, by a RoleBinding of the same name.
 pub const ROLE: &str = "popcell-referenced-data";
@@ -74,6 +80,25 @@ pub enum Access<'a> {
     Forbidden(Option<&'a Object>, &'a str),
 }
 
+/// How much copies of a project may take, in bytes, with [`OVERHEAD`] for each.
+#[derive(Clone, Copy)]
+pub struct Room<'a> {
+    /// What its other hub namespaces have ([`Decision::bytes`]), asked for where it matters; `None` while one of them was not looked
+    /// at since the program started.
+    pub elsewhere: &'a dyn Fn() -> Option<usize>,
+    /// The most that all of them may have together.
+    pub most: usize,
+}
+
+/// What one reconcile decides.
+#[derive(Debug)]
+pub struct Decision {
+    /// What is written.
+    pub plan: Plan,
+    /// What the copies of the namespace take with what is written, in bytes; `None` where they could not be listed.
+    pub bytes: Option<usize>,
+}
+
 /// What a reconcile looks at.
 #[derive(Clone, Copy)]
 pub struct Observation<'a> {
@@ -92,6 +117,8 @@ pub struct Observation<'a> {
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
+    /// What may be written.
+    pub room: Room<'a>,
     /// Whether they are carried. Where they are not any more, copies go with the last that names them, and are kept as they are
     /// until then: what runs needs them.
     pub is_carried: bool,
@@ -180,22 +207,48 @@ fn is_ours(copy: &Object) -> bool {
 }
 
 /// Decides one reconcile.
-pub fn decide(seen: &Observation<'_>) -> Plan {
+pub fn decide(seen: &Observation<'_>) -> Decision {
     if !seen.namespace.marked() || seen.namespace.deleting() {
-        return Plan::dropped("the namespace is not ours, or going");
+        let plan = Plan::dropped("the namespace is not ours, or going");
+        return Decision { plan, bytes: None };
     }
+    let listed = match seen.access {
+        Access::Open(copies) => Some(copies),
+        Access::Forbidden(..) => None,
+    };
     let mut reconcile = Reconcile {
         seen,
         // A copy that is refused holds up no other; a city waits for what it is to have until it has that.
         plan: Plan::independent(),
+        elsewhere: None,
+        bytes: listed
+            .unwrap_or_default()
+            .iter()
+            .fold(0, |sum, (_, one)| sum.saturating_add(bytes_taken(one))),
     };
     reconcile.decide();
-    reconcile.plan
+    Decision {
+        plan: reconcile.plan,
+        bytes: listed.map(|_| reconcile.bytes),
+    }
+}
+
+/// What an object in a hub namespace takes: nothing unless it is a copy. One that does not say it counts as large as one may be.
+fn bytes_taken(copy: &Object) -> usize {
+    if !is_ours(copy) {
+        return 0;
+    }
+    let held = referenced_data::bytes_of(copy).unwrap_or(Limits::DEFAULT.object_bytes);
+    held.saturating_add(OVERHEAD)
 }
 
 struct Reconcile<'s, 'a> {
     seen: &'s Observation<'a>,
     plan: Plan,
+    /// What the copies of the namespace take so far.
+    bytes: usize,
+    /// What those of the others do, once it was asked for.
+    elsewhere: Option<Option<usize>>,
 }
 
 /// How a copy stands.
@@ -322,8 +375,24 @@ impl<'a> Reconcile<'_, 'a> {
         let Some(version) = source.annotation(annotations::DATA_VERSION) else {
             return State::Unknown;
         };
+        if copy.is_some_and(|copy| is_at(copy, version)) {
+            return State::Carried(version.to_owned());
+        }
+        let now = referenced_data::bytes_of(source)
+            .unwrap_or_default()
+            .saturating_add(OVERHEAD);
+        match self.takes(now.saturating_sub(copy.map_or(0, bytes_taken))) {
+            Observed::Known(true) => {}
+            Observed::Known(false) => {
+                let (kind, most) = (reference.kind.kind, self.seen.room.most);
+                return State::Fault(messages::data_over_size(kind, &reference.name, most));
+            }
+            Observed::Unknown => {
+                self.plan.requeue_within(NEXT);
+                return State::Unknown;
+            }
+        }
         match copy {
-            Some(copy) if is_at(copy, version) => {}
             Some(copy)
                 if copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true)) =>
             {
@@ -347,16 +416,30 @@ impl<'a> Reconcile<'_, 'a> {
         State::Carried(version.to_owned())
     }
 
+    /// Takes so many bytes more, if the project may have them.
+    fn takes(&mut self, more: usize) -> Observed<bool> {
+        if more == 0 {
+            return Observed::Known(true);
+        }
+        let room = self.seen.room;
+        let Some(elsewhere) = *self.elsewhere.get_or_insert_with(room.elsewhere) else {
+            return Observed::Unknown;
+        };
+        let bytes = self.bytes.saturating_add(more);
+        let fits = elsewhere.saturating_add(bytes) <= room.most;
+        if fits {
+            self.bytes = bytes;
+        }
+        Observed::Known(fits)
+    }
+
     /// What the project says, where the namespace is its own: an earlier Project of the name, or one of another installation,
     /// is not asked.
     fn source(&self, reference: &Reference) -> Source<'a> {
         let Some(project) = self.seen.project else {
             return Source::Unknown;
         };
-        let namespace = self.seen.namespace;
-        let belongs =
-            identity::of_namespace(namespace).is_some_and(|(_, within)| identity::belongs(namespace, project, within));
-        if belongs {
+        if identity::is_of(self.seen.namespace, project) {
             (self.seen.source)(reference)
         } else {
             Source::Unknown

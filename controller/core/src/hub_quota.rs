@@ -48,9 +48,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     if !namespace.marked() || namespace.deleting() {
         return Plan::dropped("the namespace is not ours, or going");
     }
-    let is_of_project =
-        identity::of_namespace(namespace).is_some_and(|(_, name)| identity::belongs(namespace, seen.project, name));
-    if !is_of_project {
+    if !identity::is_of(namespace, seen.project) {
         // Another installation may have this hub too, with another number.
         return Plan::dropped("the namespace is of another project or server");
     }

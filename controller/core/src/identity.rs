@@ -67,6 +67,11 @@ pub fn belongs(hub_namespace: &Object, project: Project<'_>, namespace: &str) ->
     of_namespace(hub_namespace) == Some((project.id, namespace)) && same_project(hub_namespace, project)
 }
 
+/// Whether a hub Namespace belongs to this project, for whichever namespace of it.
+pub fn is_of(hub_namespace: &Object, project: Project<'_>) -> bool {
+    of_namespace(hub_namespace).is_some_and(|(_, namespace)| belongs(hub_namespace, project, namespace))
+}
+
 /// Whether a hub Namespace says that it is for another project or namespace; saying nothing is no contradiction.
 pub(crate) fn contradicts(hub_namespace: &Object, project: Project<'_>, namespace: &str) -> bool {
     let says = |key: &str| hub_namespace.label(key).filter(|value| !value.is_empty());
@@ -189,6 +194,7 @@ mod tests {
             server: None,
         };
         assert!(belongs(&ns, project(Some("u1")), "default") && belongs(&ns, project(None), "default"));
+        assert!(is_of(&ns, project(Some("u1"))) && !is_of(&ns, project(Some("u2"))));
         assert!(!belongs(&ns, project(Some("u2")), "default") && !belongs(&ns, project(Some("u1")), "other"));
     }
 

@@ -19,6 +19,8 @@ pub struct Limits {
     pub project_objects: usize,
     /// Their bytes together.
     pub project_bytes: usize,
+    /// ConfigMaps and Secrets of one project that are carried, together.
+    pub data_bytes: usize,
     /// What one cell writes to the hub, or several of one city: Instances, and statuses of WorkloadDeployments.
     pub cell_bytes: usize,
 }
@@ -29,6 +31,7 @@ impl Limits {
         object_bytes: 256 * 1024,
         project_objects: 20_000,
         project_bytes: 64 * 1024 * 1024,
+        data_bytes: 16 * 1024 * 1024,
         cell_bytes: 128 * 1024 * 1024,
     };
     /// Of what no other client makes as large as they like.
@@ -36,6 +39,7 @@ impl Limits {
         object_bytes: usize::MAX,
         project_objects: usize::MAX,
         project_bytes: usize::MAX,
+        data_bytes: usize::MAX,
         cell_bytes: usize::MAX,
     };
 }

@@ -71,9 +71,7 @@ fn keep(seen: &Observation<'_>, copy: Option<&Object>, plan: &mut Plan) {
         return;
     }
     let Some(project) = seen.project else { return };
-    let belongs = identity::of_namespace(seen.namespace)
-        .is_some_and(|(_, namespace)| identity::belongs(seen.namespace, project, namespace));
-    if !belongs {
+    if !identity::is_of(seen.namespace, project) {
         // An earlier Project, or one of another installation: its source is not the one that was read.
         return;
     }

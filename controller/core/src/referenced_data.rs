@@ -50,9 +50,21 @@ pub fn version_of_source(source: &Object) -> String {
     version_of(source.uid(), source)
 }
 
-/// The version of what an object holds, as a copy of the source with this uid.
+/// The version of what an object holds, as a copy of the source with this uid: its hash and, after a dash, how many bytes it has.
 pub(crate) fn version_of(source_uid: &str, object: &Object) -> String {
-    deployment::hash(&json!([source_uid, held(object)]))
+    let held = held(object);
+    let fields = held.as_object().into_iter().flat_map(|fields| fields.values());
+    let bytes: usize = fields
+        .filter(|one| !deployment::is_nothing(one))
+        .map(|one| one.to_string().len())
+        .sum();
+    format!("{}-{bytes}", deployment::hash(&json!([source_uid, held])))
+}
+
+/// How many bytes of JSON a copy holds, or a source whose version is noted on it; `None` where no version says it.
+pub(crate) fn bytes_of(noted: &Object) -> Option<usize> {
+    let (_, bytes) = noted.annotation(annotations::DATA_VERSION)?.rsplit_once('-')?;
+    bytes.parse().ok()
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or
@@ -100,6 +112,7 @@ mod tests {
                 json!({ "type": "Opaque", "data": { "a": "eA==" }, "immutable": true })
             )
         );
+        assert!(one.ends_with("-20"), "{one}");
         for other in [
             secret("u2", json!({ "type": "Opaque", "data": { "a": "eA==" } })),
             secret("u1", json!({ "type": "Opaque", "data": { "a": "eQ==" } })),

@@ -45,6 +45,8 @@ pub struct Rules {
     pub carries_data: bool,
     /// The largest of them that is carried, in bytes.
     pub object_bytes: usize,
+    /// The most of them that is carried of one project, in bytes.
+    pub data_bytes: usize,
 }
 
 /// Shared by all reconcilers of a process.

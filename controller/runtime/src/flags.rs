@@ -112,6 +112,11 @@ pub struct Flags {
     #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.project_bytes), value_parser = bytes)]
     pub max_project_size: usize,
 
+    /// Size of the ConfigMaps and Secrets of one project that are carried, together, such as 16Mi
+    #[arg(long, env = "MAX_REFERENCED_DATA_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.data_bytes),
+          value_parser = bytes)]
+    pub max_referenced_data_size: usize,
+
     /// Size of what one cell writes to the hub, or the cells of one city together, such as 128Mi
     #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.cell_bytes), value_parser = bytes)]
     pub max_cell_size: usize,
@@ -180,6 +185,7 @@ impl Flags {
             object_bytes: self.max_object_size,
             project_objects: usize::try_from(self.max_project_objects).unwrap_or(usize::MAX),
             project_bytes: self.max_project_size,
+            data_bytes: self.max_referenced_data_size,
             cell_bytes: self.max_cell_size,
         }
     }

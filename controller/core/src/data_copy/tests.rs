@@ -79,12 +79,15 @@ fn kind_of(object: &Object) -> Kind {
     references::DATA.into_iter().find(|kind| kind.kind == of).unwrap()
 }
 
+/// Room for this much, and what the other hub namespaces have of it.
+const ROOMY: (usize, Option<usize>) = (1 << 20, Some(0));
+
 fn reconcile(servers: &FakeServers) -> Plan {
     reconciled(servers, Some(PROJECT), &|_| false)
 }
 
 fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn Fn(&Reference) -> bool) -> Plan {
-    carried(servers, of, is_forbidden, true)
+    carried(servers, of, is_forbidden, true, ROOMY).plan
 }
 
 /// As the controller reads it: sources by name, copies without what they hold unless they differ.
@@ -93,7 +96,8 @@ fn carried(
     of: Option<Project<'_>>,
     is_forbidden: &dyn Fn(&Reference) -> bool,
     is_carried: bool,
-) -> Plan {
+    (most, elsewhere): (usize, Option<usize>),
+) -> Decision {
     let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
     let mut sources = Vec::new();
     let mut whole = Vec::new();
@@ -140,6 +144,10 @@ fn carried(
             _ => Source::Absent,
         },
         has_more: false,
+        room: Room {
+            elsewhere: &|| elsewhere,
+            most,
+        },
         is_carried,
         now: crate::testing::now(),
     })
@@ -390,7 +398,7 @@ fn a_copy_that_lost_one_of_its_marks_is_still_a_copy_and_with_two_it_may_be_anot
 fn copies_that_are_not_carried_any_more_stay_as_they_are_until_nothing_names_them() {
     let sources = [secret("default", "a", "eA=="), secret("default", "b", "eA==")];
     let mut servers = with(servers(&[&["secrets/a"], &["secrets/b"]]), &sources);
-    let off = |servers: &FakeServers| carried(servers, Some(PROJECT), &|_| false, false);
+    let off = |servers: &FakeServers| carried(servers, Some(PROJECT), &|_| false, false, ROOMY).plan;
     // Where there have been none, nothing is begun.
     assert!(off(&servers).is_unchanged());
     servers.settle(reconcile);
@@ -481,6 +489,74 @@ fn what_cannot_be_carried_is_named_and_holds_up_no_other() {
 }
 
 #[test]
+fn all_copies_of_a_project_are_bounded_together_and_what_is_there_stays() {
+    let within = |servers: &FakeServers, most: usize, elsewhere: Option<usize>| {
+        carried(servers, Some(PROJECT), &|_| false, true, (most, elsewhere))
+    };
+    // Each takes 22 bytes and its overhead.
+    let each = 22 + OVERHEAD;
+    let sources = ["a", "b"].map(|name| secret("default", name, "eA=="));
+    let mut servers = with(servers(&[&["secrets/a"], &["secrets/b"]]), &sources);
+    // Nothing is known of the others yet: nothing is written, and it is looked at again.
+    let waits = within(&servers, 4 * each, None);
+    assert_eq!((waits.bytes, waits.plan.requeue), (Some(0), Some(NEXT)));
+    servers.apply(&waits.plan);
+    assert_eq!(servers.list(&Plane::Hub, SECRET).len(), 0);
+    // What one reconcile writes counts for the next object of it.
+    servers.settle(|servers| within(servers, 4 * each, Some(3 * each)).plan);
+    assert_eq!(
+        (copy(&servers, "secrets/a").is_some(), copy(&servers, "secrets/b")),
+        (true, None)
+    );
+    assert_eq!(within(&servers, 4 * each, Some(3 * each)).bytes, Some(each));
+    let (Expected::Pending(Some(why)), _) = expected(&servers, "web-1") else {
+        panic!()
+    };
+    let says = format!(
+        "Secret b is not carried to its cities: the ConfigMaps and Secrets that the Workloads of this project name may be {} bytes together",
+        4 * each
+    );
+    assert!(why.starts_with(&says), "{why}");
+    // A copy that is there may change, and not grow.
+    for (value, is_carried) in [("eQ==", true), ("eXl5eQ==", false)] {
+        servers.change(&project(), SECRET, "default", "a", |one| {
+            one.data["data"] = json!({ "key": value })
+        });
+        servers.settle(|servers| within(servers, each, Some(0)).plan);
+        let held = copy(&servers, "secrets/a").unwrap().text("/data/key");
+        assert_eq!(held == Some(value), is_carried, "{value}");
+    }
+    // Without its source, or nobody's any more, it counts until it is gone.
+    servers.remove(&project(), SECRET, "default", "a");
+    servers.settle(|servers| within(servers, each, Some(0)).plan);
+    assert_eq!(copy(&servers, "secrets/b"), None);
+    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
+    servers.settle(|servers| within(servers, each, Some(0)).plan);
+    assert_eq!(
+        (copy(&servers, "secrets/a"), copy(&servers, "secrets/b").is_some()),
+        (None, true)
+    );
+    servers.remove(&project(), SECRET, "default", "b");
+    // One that does not say its size counts as large as one may be; what says another is never believed to be less than nothing.
+    for (version, bytes) in [
+        ("f00", Limits::DEFAULT.object_bytes + OVERHEAD),
+        ("f00-18446744073709551615", usize::MAX),
+    ] {
+        servers.change(&Plane::Hub, SECRET, "ns-n1", "b", |one| {
+            one.metadata
+                .annotations
+                .get_or_insert_default()
+                .insert(annotations::DATA_VERSION.to_owned(), version.to_owned());
+        });
+        assert_eq!(within(&servers, each, Some(0)).bytes, Some(bytes));
+    }
+    // Others of the namespace are no copies.
+    servers.remove(&Plane::Hub, SECRET, "ns-n1", "b");
+    servers.put(&Plane::Hub, SECRET, secret("ns-n1", "theirs", &"x".repeat(LIMIT)));
+    assert_eq!(within(&servers, each, Some(0)).bytes, Some(0));
+}
+
+#[test]
 fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
     let servers = servers(&[&["secrets/db"]]);
     let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
@@ -493,9 +569,14 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
             access: Access::Forbidden(binding, user),
             source: &|_| Source::Unknown,
             has_more: false,
+            room: Room {
+                elsewhere: &|| None,
+                most: 0,
+            },
             is_carried: true,
             now: crate::testing::now(),
         })
+        .plan
     };
     let plan = decide(None, "me");
     let [Action::Create { target, object }] = &plan.actions[..] else {

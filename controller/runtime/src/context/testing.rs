@@ -90,6 +90,7 @@ const RULES: Rules = Rules {
     hub_instances: 20_000,
     carries_data: true,
     object_bytes: 256 * 1024,
+    data_bytes: 64 << 10,
 };
 
 /// A context and who tells its reconcilers.

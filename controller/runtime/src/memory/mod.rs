@@ -71,6 +71,8 @@ pub struct Memory {
     pub data_waits: DataWaits,
     /// Copies of ConfigMaps and Secrets on the hub that hold what they say.
     pub checked_copies: CheckedCopies,
+    /// Bytes of the copies of ConfigMaps and Secrets in each hub namespace, as its last reconcile left them.
+    pub copied_bytes: Mutex<BTreeMap<String, usize>>,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// Differences that make the deletion guard hold.

@@ -1,5 +1,6 @@
 //! `data-copy`: see [`popcell_core::data_copy`].
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA, PREVIOUS_REFERENCES};
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels::{REFERENCED_DATA, REFERENCED_DATA_TRUE};
-use popcell_core::data_copy::{self, Access, ROLE, Source};
+use popcell_core::data_copy::{self, Access, Decision, ROLE, Room, Source};
 use popcell_core::identity::{self, Project};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
@@ -89,6 +90,7 @@ impl Reconciler for DataCopy {
             let stored = Stored::find(&Snapshot::new(context, live), key);
             let Some(stored) = stored.filter(|stored| stored.is_concerned(context)) else {
                 checked.retain(&key.name, []);
+                lock(&memory.copied_bytes).remove(&key.name);
                 return Ok(());
             };
             for one in &stored.deployments {
@@ -133,6 +135,9 @@ impl Reconciler for DataCopy {
         };
         let sources = Sources::find(snapshot, &stored);
         let deployments: Vec<&Object> = stored.deployments.iter().map(AsRef::as_ref).collect();
+        let memory = snapshot.context.memory(&key.plane)?;
+        // No other namespace of the project takes the room meanwhile.
+        let mut copied_bytes = lock(&memory.copied_bytes);
         let decide = |project: Option<Project<'_>>| {
             data_copy::decide(&data_copy::Observation {
                 project,
@@ -142,6 +147,10 @@ impl Reconciler for DataCopy {
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
+                room: Room {
+                    elsewhere: &|| bytes_elsewhere(snapshot, key, project?, &copied_bytes),
+                    most: snapshot.context.rules.data_bytes,
+                },
                 is_carried: snapshot.context.rules.carries_data,
                 now,
             })
@@ -150,7 +159,10 @@ impl Reconciler for DataCopy {
             .source
             .as_ref()
             .and_then(|(plane, _)| snapshot.project(plane, |project| decide(Some(project))));
-        Some(engaged.unwrap_or_else(|| decide(None)))
+        let Decision { plan, bytes } = engaged.unwrap_or_else(|| decide(None));
+        let known = copied_bytes.entry(key.name.clone()).or_default();
+        *known = bytes.unwrap_or(*known);
+        Some(plan)
     }
 
     /// WorkloadDeployments of the project that name any.
@@ -279,6 +291,29 @@ async fn read_sources(
         live.put(&target, source);
     }
     Ok(())
+}
+
+/// What copies take in the other hub namespaces of a project; `None` while one that has some was not looked at.
+fn bytes_elsewhere(
+    snapshot: &Snapshot<'_>,
+    key: &Key,
+    project: Project<'_>,
+    known: &BTreeMap<String, usize>,
+) -> Option<usize> {
+    let all = snapshot.context.hub_index.of_project(project.id).into_iter();
+    let mut sum = 0_usize;
+    for name in all.filter(|name| *name != key.name) {
+        let namespace = snapshot.get(&key.plane, NAMESPACE, "", &name).known()?;
+        let Some(namespace) = namespace.filter(|one| !one.deleting() && identity::is_of(one, project)) else {
+            continue;
+        };
+        match known.get(&name) {
+            Some(bytes) => sum = sum.saturating_add(*bytes),
+            None if namespace.label(REFERENCED_DATA).is_some() => return None,
+            None => {}
+        }
+    }
+    Some(sum)
 }
 
 /// A copy as a whole, with the version of what it holds.

@@ -84,6 +84,7 @@ impl Controllers {
             hub_instances: settings.hub_instances,
             carries_data: settings.referenced_data,
             object_bytes: settings.limits.object_bytes,
+            data_bytes: settings.limits.data_bytes,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
         let context = Context::new(planes.clone(), applier, meters, rules, projects);

@@ -161,6 +161,60 @@ fn is_on_hub(script: &Script, copy: &Value) {
 }
 
 #[tokio::test]
+async fn the_hub_namespaces_of_a_project_share_one_bound() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    let other = Key::new(&Plane::Hub, "ns-n2", "ns-n2");
+    let lists = "/api/v1/namespaces/ns-n2";
+    let mut namespace = with_copies();
+    namespace["metadata"]["name"] = json!("ns-n2");
+    namespace["metadata"]["uid"] = json!("hub-n2");
+    namespace["metadata"]["labels"]["meta.datumapis.com/upstream-namespace"] = json!("other");
+    let within = json!({ "metadata": { "name": "other", "uid": "n2", "resourceVersion": "1" } });
+    script.say("project single GET /api/v1/namespaces/other", 200, within);
+    fixture.put(&Plane::Hub, NAMESPACE, namespace.clone());
+    let has = |copies: &Value| {
+        script.say(
+            &format!("hub GET {lists}/configmaps"),
+            200,
+            list("ConfigMap", &json!([])),
+        );
+        script.say(&format!("hub GET {lists}/secrets"), 200, list("Secret", copies));
+    };
+    // One that nobody names and that waits for another's finalizer: it is there as long as it is.
+    let version = json!({ "compute.datumapis.com/data-version": format!("f00-{}", 64 << 10) });
+    let mut large = secret("ns-n2", "2", "", &version);
+    large["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    large["metadata"]["finalizers"] = json!(["a/b"]);
+    has(&json!([large]));
+    // Until all have been looked at, nothing grows.
+    script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_secs(1)));
+    assert_eq!(script.writes(), ["hub PATCH /api/v1/namespaces/ns-n1"]);
+    fixture.reconcile("data-copy", &other).await;
+    fixture.reconcile("data-copy", &key()).await;
+    let (line, body) = script.sent().pop().unwrap();
+    assert!(line.contains("workloaddeployments/web"), "{line}");
+    assert!(
+        body.to_string().contains("Secret db is not carried to its cities"),
+        "{body}"
+    );
+    assert!(
+        script
+            .sent()
+            .iter()
+            .all(|(line, _)| !line.contains(SECRETS) || line.contains(" GET "))
+    );
+    // Room that becomes free is there at the next look.
+    has(&json!([]));
+    fixture.reconcile("data-copy", &other).await;
+    script.asked();
+    fixture.reconcile("data-copy", &key()).await;
+    assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+}
+
+#[tokio::test]
 async fn switched_off_it_reads_no_project_and_deletes_the_copies_that_nothing_names() {
     let (script, log) = (Arc::<Script>::default(), Log::default());
     let _logs = tracing::subscriber::set_default(log.subscriber());

@@ -168,6 +168,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
         hub_instances: 0,
         carries_data: false,
         object_bytes: 256 * 1024,
+        data_bytes: 16 << 20,
     };
     let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
     let context = Arc::new(Context::new(planes.clone(), applier, Arc::new(Blind), rules, None));
