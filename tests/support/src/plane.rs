@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use axum::http;
 use kube::api::{Api, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::{GroupVersionKind, Request};
+use kube::core::{GroupVersionKind, Request, Status};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -78,11 +78,11 @@ impl Plane {
     }
 
     /// Creates an object of any kind that the server knows. A field that the kind does not have is an error, as it is for
-    /// `kubectl`; with `dry_run` nothing is stored.
+    /// `kubectl`; with `dry_run` nothing is stored. What is there after an attempt without an answer was made by it.
     pub async fn create(&self, object: &Value, dry_run: bool) -> Result<DynamicObject> {
         let what = describe(object);
         let failed = || self.failed("create", &what);
-        let (api, _) = self.addressed(object).await.with_context(failed)?;
+        let (api, name) = self.addressed(object).await.with_context(failed)?;
         let parameters = PostParams {
             dry_run,
             ..PostParams::default()
@@ -92,7 +92,17 @@ impl Plane {
             .with_context(failed)?;
         let strict = format!("{}&fieldValidation=Strict", request.uri());
         *request.uri_mut() = strict.parse().with_context(failed)?;
-        self.client.request(request).await.with_context(failed)
+        let mut attempts = 0;
+        let made = answered(async || {
+            attempts += 1;
+            self.client.request(request.clone()).await
+        });
+        match made.await {
+            Err(kube::Error::Api(status)) if attempts > 1 && status.is_already_exists() => {
+                api.get(&name).await.with_context(failed)
+            }
+            made => made.with_context(failed),
+        }
     }
 
     /// What `kubectl get -o wide` shows of an object: cells by the name of their column.
@@ -130,7 +140,7 @@ impl Plane {
             .addressed(object)
             .await
             .with_context(|| self.failed("apply", &what))?;
-        api.patch(&name, how, &Patch::Apply(object))
+        answered(async || api.patch(&name, how, &Patch::Apply(object)).await)
             .await
             .with_context(|| self.failed("apply", &what))
     }
@@ -159,7 +169,7 @@ impl Plane {
     /// The object, or `None` where there is none.
     pub async fn get(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Option<DynamicObject>> {
         let api = self.api(kind, namespace);
-        let found = admitted(async || api.get_opt(name).await).await;
+        let found = answered(async || api.get_opt(name).await).await;
         found.with_context(|| self.failed("read", &format!("{} {name}", kind.kind)))
     }
 
@@ -172,16 +182,14 @@ impl Plane {
     /// Objects that carry every label of `selector` (`""` = all).
     pub async fn list(&self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<DynamicObject>> {
         let (api, wanted) = (self.api(kind, namespace), ListParams::default().labels(selector));
-        let found = admitted(async || api.list(&wanted).await).await;
+        let found = answered(async || api.list(&wanted).await).await;
         Ok(found.with_context(|| self.failed("list", kind.kind))?.items)
     }
 
     /// JSON merge patch of the object.
     pub async fn merge(&self, kind: Kind, namespace: Option<&str>, name: &str, patch: &Value) -> Result<DynamicObject> {
-        let patched = self
-            .api(kind, namespace)
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+        let (api, how, patch) = (self.api(kind, namespace), PatchParams::default(), Patch::Merge(patch));
+        let patched = answered(async || api.patch(name, &how, &patch).await).await;
         patched.with_context(|| self.failed("patch", &format!("{} {name}", kind.kind)))
     }
 
@@ -197,16 +205,15 @@ impl Plane {
             serde_json::from_value(json!([{ "op": "add", "path": "/status", "value": status }]))
                 .context("failed to make a JSON patch")?,
         );
-        let patched = self
-            .api(kind, namespace)
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await;
+        let (api, how) = (self.api(kind, namespace), PatchParams::default());
+        let patched = answered(async || api.patch_status(name, &how, &patch).await).await;
         patched.with_context(|| self.failed("write the status of", &format!("{} {name}", kind.kind)))
     }
 
     /// Deletes the object; its absence is no error.
     pub async fn delete(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<()> {
-        match self.api(kind, namespace).delete(name, &DeleteParams::default()).await {
+        let (api, how) = (self.api(kind, namespace), DeleteParams::default());
+        match answered(async || api.delete(name, &how).await).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(error).with_context(|| self.failed("delete", &format!("{} {name}", kind.kind))),
@@ -247,19 +254,24 @@ impl Plane {
     }
 }
 
-/// Reads again where the server asks to be asked later (429), as client-go does, up to ten times: a server answers so while
-/// the storage of a CustomResourceDefinition that was changed starts fresh, which says nothing about the object.
-async fn admitted<T>(mut read: impl AsyncFnMut() -> kube::Result<T>) -> kube::Result<T> {
+/// Asks again, up to ten times, where the answer says nothing about the object: where the server asks to be asked later (429), as it
+/// does while the storage of a CustomResourceDefinition that was changed starts fresh, and client-go asks again then; and where
+/// etcd did not answer in time, as on a machine that is loaded.
+async fn answered<T>(mut ask: impl AsyncFnMut() -> kube::Result<T>) -> kube::Result<T> {
     for _ in 0..10 {
-        match read().await {
-            Err(kube::Error::Api(status)) if status.code == 429 => {
+        match ask().await {
+            Err(kube::Error::Api(status)) if says_nothing(&status) => {
                 let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 sleep(Duration::from_secs(u64::from(seconds.max(1)))).await;
             }
             answer => return answer,
         }
     }
-    read().await
+    ask().await
+}
+
+fn says_nothing(status: &Status) -> bool {
+    status.code == 429 || status.code == 500 && status.message.starts_with("etcdserver: ")
 }
 
 fn full_name(namespace: Option<&str>, name: &str) -> String {
@@ -280,21 +292,31 @@ fn describe(object: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_server_admits_later_is_read_again() {
-        let mut busy = 2;
-        let read = admitted(async || {
-            if busy == 0 {
-                return Ok("found");
-            }
-            busy -= 1;
-            let status = Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429);
+    async fn what_a_server_answers_later_is_asked_again_and_a_refusal_is_not() {
+        let failure = |code: u16, message: &str| {
+            let status = Status::failure(message, "").with_code(code);
             Err(kube::Error::Api(Box::new(status)))
-        });
-        assert_eq!(read.await.unwrap(), "found");
+        };
+        for (code, message, asked) in [
+            (429, "storage is (re)initializing", 3),
+            (500, "etcdserver: request timed out", 3),
+            (500, "failed calling webhook", 1),
+            (409, "etcdserver: said by somebody else", 1),
+        ] {
+            let mut attempts = 0;
+            let answer = answered(async || {
+                attempts += 1;
+                if attempts == 3 {
+                    Ok("found")
+                } else {
+                    failure(code, message)
+                }
+            });
+            assert_eq!(answer.await.is_ok(), asked == 3, "{message}");
+            assert_eq!(attempts, asked, "{message}");
+        }
     }
 }
