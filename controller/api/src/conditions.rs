@@ -217,11 +217,11 @@ pub mod messages {
         format!("{kind} {name} is held by another owner on the platform: have an operator delete it there")
     }
 
-    /// ReplicasReady=False/ReferencedDataNotReady in a project that has too much of them; `most` in bytes.
-    pub fn data_over_size(kind: &str, name: &str, most: usize) -> String {
+    /// ReplicasReady=False/ReferencedDataNotReady where a copy would have to be deleted and made again.
+    pub fn held_over_bound(kind: &str, name: &str) -> String {
         format!(
-            "{kind} {name} is not carried to its cities: the ConfigMaps and Secrets that the Workloads of this project name may be {most} \
-             bytes together; name fewer, or make them smaller"
+            "the new {kind} {name} is not carried: its old one can only be deleted for it, and the project has more ConfigMaps and Secrets on \
+             the platform than it may; name fewer, or have the limit raised"
         )
     }
 

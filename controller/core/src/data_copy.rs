@@ -7,8 +7,8 @@
 //! - Ours is one with two of the three marks that a copy has ([`is_ours`]). Another client's object at the name is never changed.
 //! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
-//! - What all hub namespaces of a project have is bounded, by all copies that are there, named or not ([`Room`]). Of what is there
-//!   nothing is taken away for that; what would be new or grow is not written.
+//! - What all hub namespaces of a project have is bounded, by all copies that are there, named or not ([`bytes_taken`]). Nothing is taken
+//!   away for that; what would be new or grow (`growth`) comes as a source that [exceeds](Excess) something.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
 //!
@@ -27,7 +27,6 @@ use serde_json::json;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::instance;
-use crate::limits::Limits;
 use crate::names::is_dns_subdomain;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -51,7 +50,7 @@ const NEXT: Duration = Duration::from_secs(1);
 /// The most ConfigMaps and Secrets that one hub namespace has copies of.
 pub const MOST: usize = 256;
 
-/// What one of them takes beside what it holds, in bytes: its metadata, and what an API server keeps of it.
+/// What one of them takes beside what it holds, in bytes: its metadata, and what a server keeps of it.
 const OVERHEAD: usize = 1 << 10;
 
 /// The ClusterRole that the management plane has in a hub namespace with copies, by a RoleBinding of the same name.
@@ -80,25 +79,6 @@ pub enum Access<'a> {
     Forbidden(Option<&'a Object>, &'a str),
 }
 
-/// How much copies of a project may take, in bytes, with [`OVERHEAD`] for each.
-#[derive(Clone, Copy)]
-pub struct Room<'a> {
-    /// What its other hub namespaces have ([`Decision::bytes`]), asked for where it matters; `None` while one of them was not looked
-    /// at since the program started.
-    pub elsewhere: &'a dyn Fn() -> Option<usize>,
-    /// The most that all of them may have together.
-    pub most: usize,
-}
-
-/// What one reconcile decides.
-#[derive(Debug)]
-pub struct Decision {
-    /// What is written.
-    pub plan: Plan,
-    /// What the copies of the namespace take with what is written, in bytes; `None` where they could not be listed.
-    pub bytes: Option<usize>,
-}
-
 /// What a reconcile looks at.
 #[derive(Clone, Copy)]
 pub struct Observation<'a> {
@@ -117,8 +97,8 @@ pub struct Observation<'a> {
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
-    /// What may be written.
-    pub room: Room<'a>,
+    /// Whether its project has no more copies than it may: what is deleted to be made again has its room then.
+    pub is_within_bound: bool,
     /// Whether they are carried. Where they are not any more, copies go with the last that names them, and are kept as they are
     /// until then: what runs needs them.
     pub is_carried: bool,
@@ -127,16 +107,30 @@ pub struct Observation<'a> {
 }
 
 /// Notes the version of a source ([`referenced_data::version_of_source`]) on it, and throws away what it holds where its copy holds
-/// that already, or where it is larger than `limit` allows. How many bytes are left to be written; 0 where nothing is.
-pub fn noted(kind: Kind, source: &mut Object, version: String, copy: Option<&Object>, limit: usize) -> usize {
+/// that already, or where it is larger than `limit` allows, or where its copy would be new or larger and `refuses` that. How many
+/// bytes are left to be written; 0 where nothing is.
+pub fn noted(
+    kind: Kind,
+    source: &mut Object,
+    version: String,
+    copy: Option<&Object>,
+    limit: usize,
+    refuses: impl FnOnce(usize) -> Option<Excess>,
+) -> usize {
     let bytes = source.bytes();
-    let is_too_large = bytes > limit;
-    let is_left = !is_too_large && !copy.is_some_and(|copy| is_at(copy, &version));
+    let is_there = copy.is_some_and(|copy| is_at(copy, &version));
+    let excess = match growth(copy, &version, limit) {
+        _ if bytes > limit => Some(Excess::Bytes { bytes, limit }),
+        0 => None,
+        _ if is_there || source.deleting() => None,
+        more => refuses(more),
+    };
+    let is_left = excess.is_none() && !is_there;
     if !is_left {
         source.data = json!({}).into();
     }
     // Its metadata may be what is too large: then nothing of it is noted, and nothing carried.
-    if !is_too_large || source.exceeds(Excess::Bytes { bytes, limit }, kind).is_ok() {
+    if excess.is_none_or(|excess| source.exceeds(excess, kind).is_ok()) {
         let annotations = source.metadata.annotations.get_or_insert_default();
         annotations.insert(annotations::DATA_VERSION.to_owned(), version);
     }
@@ -206,49 +200,47 @@ fn is_ours(copy: &Object) -> bool {
     marks.into_iter().filter(|is_there| *is_there).count() >= 2
 }
 
-/// Decides one reconcile.
-pub fn decide(seen: &Observation<'_>) -> Decision {
-    if !seen.namespace.marked() || seen.namespace.deleting() {
-        let plan = Plan::dropped("the namespace is not ours, or going");
-        return Decision { plan, bytes: None };
+/// What an object in a hub namespace takes of the room of its project: nothing unless it is a copy. One that does not say what it
+/// holds counts as `largest`.
+pub fn bytes_taken(object: &Object, largest: usize) -> usize {
+    if !is_ours(object) {
+        return 0;
     }
-    let listed = match seen.access {
-        Access::Open(copies) => Some(copies),
-        Access::Forbidden(..) => None,
-    };
+    let said = object.annotation(annotations::DATA_VERSION);
+    said.and_then(referenced_data::bytes_of)
+        .unwrap_or(largest)
+        .saturating_add(OVERHEAD)
+}
+
+/// What a copy that is written with this version takes more than the one that is there.
+fn growth(copy: Option<&Object>, version: &str, largest: usize) -> usize {
+    if copy.is_some_and(|copy| copy.deleting() || !is_ours(copy)) {
+        // It is not written.
+        return 0;
+    }
+    let needed = referenced_data::bytes_of(version)
+        .unwrap_or(largest)
+        .saturating_add(OVERHEAD);
+    needed.saturating_sub(copy.map_or(0, |copy| bytes_taken(copy, largest)))
+}
+
+/// Decides one reconcile.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    if !seen.namespace.marked() || seen.namespace.deleting() {
+        return Plan::dropped("the namespace is not ours, or going");
+    }
     let mut reconcile = Reconcile {
         seen,
         // A copy that is refused holds up no other; a city waits for what it is to have until it has that.
         plan: Plan::independent(),
-        elsewhere: None,
-        bytes: listed
-            .unwrap_or_default()
-            .iter()
-            .fold(0, |sum, (_, one)| sum.saturating_add(bytes_taken(one))),
     };
     reconcile.decide();
-    Decision {
-        plan: reconcile.plan,
-        bytes: listed.map(|_| reconcile.bytes),
-    }
-}
-
-/// What an object in a hub namespace takes: nothing unless it is a copy. One that does not say it counts as large as one may be.
-fn bytes_taken(copy: &Object) -> usize {
-    if !is_ours(copy) {
-        return 0;
-    }
-    let held = referenced_data::bytes_of(copy).unwrap_or(Limits::DEFAULT.object_bytes);
-    held.saturating_add(OVERHEAD)
+    reconcile.plan
 }
 
 struct Reconcile<'s, 'a> {
     seen: &'s Observation<'a>,
     plan: Plan,
-    /// What the copies of the namespace take so far.
-    bytes: usize,
-    /// What those of the others do, once it was asked for.
-    elsewhere: Option<Option<usize>>,
 }
 
 /// How a copy stands.
@@ -288,7 +280,7 @@ impl<'a> Reconcile<'_, 'a> {
         }
         if self.seen.has_more {
             self.plan.requeue_within(NEXT);
-        } else if !needed.is_empty() {
+        } else if !needed.is_empty() || copies.iter().any(|(_, copy)| is_ours(copy)) {
             self.plan.requeue_within(REFRESH);
         }
     }
@@ -375,27 +367,14 @@ impl<'a> Reconcile<'_, 'a> {
         let Some(version) = source.annotation(annotations::DATA_VERSION) else {
             return State::Unknown;
         };
-        if copy.is_some_and(|copy| is_at(copy, version)) {
-            return State::Carried(version.to_owned());
-        }
-        let now = referenced_data::bytes_of(source)
-            .unwrap_or_default()
-            .saturating_add(OVERHEAD);
-        match self.takes(now.saturating_sub(copy.map_or(0, bytes_taken))) {
-            Observed::Known(true) => {}
-            Observed::Known(false) => {
-                let (kind, most) = (reference.kind.kind, self.seen.room.most);
-                return State::Fault(messages::data_over_size(kind, &reference.name, most));
-            }
-            Observed::Unknown => {
-                self.plan.requeue_within(NEXT);
-                return State::Unknown;
-            }
-        }
         match copy {
+            Some(copy) if is_at(copy, version) => {}
             Some(copy)
                 if copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true)) =>
             {
+                if !self.seen.is_within_bound {
+                    return State::Fault(messages::held_over_bound(reference.kind.kind, &reference.name));
+                }
                 // No server changes the type of a Secret, or what is immutable.
                 self.delete(reference, copy, Vec::new());
                 self.plan.requeue_within(NEXT);
@@ -414,23 +393,6 @@ impl<'a> Reconcile<'_, 'a> {
             None => self.create(reference, source, version),
         }
         State::Carried(version.to_owned())
-    }
-
-    /// Takes so many bytes more, if the project may have them.
-    fn takes(&mut self, more: usize) -> Observed<bool> {
-        if more == 0 {
-            return Observed::Known(true);
-        }
-        let room = self.seen.room;
-        let Some(elsewhere) = *self.elsewhere.get_or_insert_with(room.elsewhere) else {
-            return Observed::Unknown;
-        };
-        let bytes = self.bytes.saturating_add(more);
-        let fits = elsewhere.saturating_add(bytes) <= room.most;
-        if fits {
-            self.bytes = bytes;
-        }
-        Observed::Known(fits)
     }
 
     /// What the project says, where the namespace is its own: an earlier Project of the name, or one of another installation,
@@ -480,6 +442,8 @@ impl<'a> Reconcile<'_, 'a> {
         // Its last WorkloadDeployment is gone by then, which the guard has counted.
         let delete = Action::delete(&Plane::Hub, reference.kind, copy, proofs, DeletionGuard::Exempt);
         self.plan.actions.push(delete);
+        // No event says when it is gone, and counts no more.
+        self.plan.requeue_within(AWAITED);
     }
 
     /// Says on a WorkloadDeployment what its city is to have.

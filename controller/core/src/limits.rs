@@ -112,6 +112,13 @@ pub enum Excess {
         /// The limit.
         limit: usize,
     },
+    /// A ConfigMap or Secret: the copies of its project on the hub would be larger together.
+    DataBytes {
+        /// The limit.
+        limit: usize,
+    },
+    /// A ConfigMap or Secret: not all copies of its project were counted since the process started.
+    DataUncounted,
     /// What its cell or city writes to the hub is larger together.
     CellBytes {
         /// The limit.
@@ -140,6 +147,10 @@ impl Excess {
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {
                 "delete objects of the project, or have its limit raised"
             }
+            Self::DataBytes { .. } => {
+                "name fewer or smaller ones, wait until what earlier templates name is gone, or have the limit raised"
+            }
+            Self::DataUncounted => "it is tried again",
             Self::CellBytes { .. } => "have an operator look at what its city reports, or raise the limit of the city",
         }
     }
@@ -159,6 +170,11 @@ impl fmt::Display for Excess {
                     "makes the objects of its project larger than the limit of {limit} bytes"
                 )
             }
+            Self::DataBytes { limit } => write!(
+                f,
+                "is not carried: the ConfigMaps and Secrets of its project may have {limit} bytes on the platform"
+            ),
+            Self::DataUncounted => write!(f, "is not carried yet: those of its project are being counted"),
             Self::CellBytes { limit } => {
                 write!(f, "makes what its city reports larger than the limit of {limit} bytes")
             }

@@ -1,7 +1,7 @@
 //! ConfigMaps and Secrets that a template names, on their way to the cities that need them: versions, and what a city is to have.
 //!
-//! - Of an object nothing but its version leaves the plane it is read on, and a version says nothing of a value: it is hashed with
-//!   the uid of its source, which only those know who may read it.
+//! - Of an object nothing but its version leaves the plane it is read on, and a version says of what it holds no more than how many
+//!   KiB it has: it is hashed with the uid of its source, which only those know who may read it.
 //! - What a city is to have is one hash over the versions of all that its WorkloadDeployment names.
 //!
 //! Why: `docs/decisions/31-configuration-and-secrets.md`.
@@ -35,6 +35,8 @@ impl<'a> Expected<'a> {
     }
 }
 
+const KIB: usize = 1 << 10;
+
 /// Fields of a ConfigMap or Secret that make up what it holds.
 pub const FIELDS: [&str; 3] = ["data", "binaryData", "type"];
 
@@ -50,7 +52,8 @@ pub fn version_of_source(source: &Object) -> String {
     version_of(source.uid(), source)
 }
 
-/// The version of what an object holds, as a copy of the source with this uid: its hash and, after a dash, how many bytes it has.
+/// The version of what an object holds, as a copy of the source with this uid: its hash and, after a dash, how many KiB of JSON it
+/// has, rounded up.
 pub(crate) fn version_of(source_uid: &str, object: &Object) -> String {
     let held = held(object);
     let fields = held.as_object().into_iter().flat_map(|fields| fields.values());
@@ -58,13 +61,17 @@ pub(crate) fn version_of(source_uid: &str, object: &Object) -> String {
         .filter(|one| !deployment::is_nothing(one))
         .map(|one| one.to_string().len())
         .sum();
-    format!("{}-{bytes}", deployment::hash(&json!([source_uid, held])))
+    format!(
+        "{}-{}",
+        deployment::hash(&json!([source_uid, held])),
+        bytes.div_ceil(KIB)
+    )
 }
 
-/// How many bytes of JSON a copy holds, or a source whose version is noted on it; `None` where no version says it.
-pub(crate) fn bytes_of(noted: &Object) -> Option<usize> {
-    let (_, bytes) = noted.annotation(annotations::DATA_VERSION)?.rsplit_once('-')?;
-    bytes.parse().ok()
+/// How many bytes what has this version holds, as it says.
+pub(crate) fn bytes_of(version: &str) -> Option<usize> {
+    let kib: usize = version.rsplit_once('-')?.1.parse().ok()?;
+    kib.checked_mul(KIB)
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or
@@ -112,7 +119,12 @@ mod tests {
                 json!({ "type": "Opaque", "data": { "a": "eA==" }, "immutable": true })
             )
         );
-        assert!(one.ends_with("-20"), "{one}");
+        assert_eq!(bytes_of(&one), Some(KIB));
+        let large = secret("u1", json!({ "type": "Opaque", "data": { "a": "x".repeat(2 * KIB) } }));
+        assert_eq!(bytes_of(&large), Some(3 * KIB));
+        for other in ["f00", "f00-", "f00-18446744073709551615"] {
+            assert_eq!(bytes_of(other), None);
+        }
         for other in [
             secret("u2", json!({ "type": "Opaque", "data": { "a": "eA==" } })),
             secret("u1", json!({ "type": "Opaque", "data": { "a": "eQ==" } })),

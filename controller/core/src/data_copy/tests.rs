@@ -12,7 +12,7 @@ const PROJECT: Project<'_> = Project {
     uid: Some("p-1"),
     server: None,
 };
-const LIMIT: usize = 1024;
+const LIMIT: usize = 4096;
 
 fn project() -> Plane {
     Plane::Project("p".to_owned())
@@ -79,15 +79,12 @@ fn kind_of(object: &Object) -> Kind {
     references::DATA.into_iter().find(|kind| kind.kind == of).unwrap()
 }
 
-/// Room for this much, and what the other hub namespaces have of it.
-const ROOMY: (usize, Option<usize>) = (1 << 20, Some(0));
-
 fn reconcile(servers: &FakeServers) -> Plan {
     reconciled(servers, Some(PROJECT), &|_| false)
 }
 
 fn reconciled(servers: &FakeServers, of: Option<Project<'_>>, is_forbidden: &dyn Fn(&Reference) -> bool) -> Plan {
-    carried(servers, of, is_forbidden, true, ROOMY).plan
+    carried(servers, of, is_forbidden, true)
 }
 
 /// As the controller reads it: sources by name, copies without what they hold unless they differ.
@@ -96,11 +93,25 @@ fn carried(
     of: Option<Project<'_>>,
     is_forbidden: &dyn Fn(&Reference) -> bool,
     is_carried: bool,
-    (most, elsewhere): (usize, Option<usize>),
-) -> Decision {
+) -> Plan {
+    within(servers, of, is_forbidden, is_carried, usize::MAX)
+}
+
+/// Where the project may have so many bytes.
+fn within(
+    servers: &FakeServers,
+    of: Option<Project<'_>>,
+    is_forbidden: &dyn Fn(&Reference) -> bool,
+    is_carried: bool,
+    most: usize,
+) -> Plan {
     let deployments = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
     let mut sources = Vec::new();
     let mut whole = Vec::new();
+    let copies = references::DATA
+        .into_iter()
+        .flat_map(|kind| servers.list(&Plane::Hub, kind));
+    let mut taken: usize = copies.map(|copy| bytes_taken(copy, LIMIT)).sum();
     for one in needed(deployments.iter().copied()) {
         let mut copy = servers.get(&Plane::Hub, one.kind, "ns-n1", &one.name).cloned();
         let mut source = servers.get(&project(), one.kind, "default", &one.name).cloned();
@@ -111,7 +122,12 @@ fn carried(
             if let Some(copy) = copy.as_mut().filter(|copy| is_at(copy, &version)) {
                 weigh(copy, source);
             }
-            if noted(one.kind, source, version, copy.as_ref(), LIMIT) > 0 {
+            let refuses = |more| {
+                let fits = taken + more <= most;
+                taken += if fits { more } else { 0 };
+                (!fits).then_some(Excess::DataBytes { limit: most })
+            };
+            if noted(one.kind, source, version, copy.as_ref(), LIMIT, refuses) > 0 {
                 whole.extend(copy);
             }
         }
@@ -144,10 +160,7 @@ fn carried(
             _ => Source::Absent,
         },
         has_more: false,
-        room: Room {
-            elsewhere: &|| elsewhere,
-            most,
-        },
+        is_within_bound: taken <= most,
         is_carried,
         now: crate::testing::now(),
     })
@@ -284,9 +297,9 @@ fn a_copy_goes_with_the_last_that_names_it() {
     );
     servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-1");
     let plan = reconcile(&servers);
-    assert_eq!(plan.requeue, None);
+    assert_eq!(plan.requeue, Some(AWAITED));
     servers.apply(&plan);
-    assert_eq!(copy(&servers, "secrets/b"), None);
+    assert_eq!((copy(&servers, "secrets/b"), reconcile(&servers).requeue), (None, None));
     // Others of the namespace, ours among them, are none of its copies.
     for labels in [
         json!({}),
@@ -398,7 +411,7 @@ fn a_copy_that_lost_one_of_its_marks_is_still_a_copy_and_with_two_it_may_be_anot
 fn copies_that_are_not_carried_any_more_stay_as_they_are_until_nothing_names_them() {
     let sources = [secret("default", "a", "eA=="), secret("default", "b", "eA==")];
     let mut servers = with(servers(&[&["secrets/a"], &["secrets/b"]]), &sources);
-    let off = |servers: &FakeServers| carried(servers, Some(PROJECT), &|_| false, false, ROOMY).plan;
+    let off = |servers: &FakeServers| carried(servers, Some(PROJECT), &|_| false, false);
     // Where there have been none, nothing is begun.
     assert!(off(&servers).is_unchanged());
     servers.settle(reconcile);
@@ -489,71 +502,77 @@ fn what_cannot_be_carried_is_named_and_holds_up_no_other() {
 }
 
 #[test]
-fn all_copies_of_a_project_are_bounded_together_and_what_is_there_stays() {
-    let within = |servers: &FakeServers, most: usize, elsewhere: Option<usize>| {
-        carried(servers, Some(PROJECT), &|_| false, true, (most, elsewhere))
+fn beyond_the_bound_of_a_project_nothing_is_new_or_grows_and_what_is_there_stays() {
+    const EACH: usize = 1024 + OVERHEAD;
+    let settle = |servers: &mut FakeServers, most: usize| {
+        servers.settle(|servers| within(servers, Some(PROJECT), &|_| false, true, most));
     };
-    // Each takes 22 bytes and its overhead.
-    let each = 22 + OVERHEAD;
+    let secrets = |servers: &FakeServers| -> Vec<String> {
+        let all = servers.list(&Plane::Hub, SECRET);
+        all.iter().map(|one| one.name().to_owned()).collect()
+    };
     let sources = ["a", "b"].map(|name| secret("default", name, "eA=="));
     let mut servers = with(servers(&[&["secrets/a"], &["secrets/b"]]), &sources);
-    // Nothing is known of the others yet: nothing is written, and it is looked at again.
-    let waits = within(&servers, 4 * each, None);
-    assert_eq!((waits.bytes, waits.plan.requeue), (Some(0), Some(NEXT)));
-    servers.apply(&waits.plan);
-    assert_eq!(servers.list(&Plane::Hub, SECRET).len(), 0);
     // What one reconcile writes counts for the next object of it.
-    servers.settle(|servers| within(servers, 4 * each, Some(3 * each)).plan);
-    assert_eq!(
-        (copy(&servers, "secrets/a").is_some(), copy(&servers, "secrets/b")),
-        (true, None)
-    );
-    assert_eq!(within(&servers, 4 * each, Some(3 * each)).bytes, Some(each));
+    settle(&mut servers, 2 * EACH - 1);
+    assert_eq!(secrets(&servers), ["a"]);
     let (Expected::Pending(Some(why)), _) = expected(&servers, "web-1") else {
         panic!()
     };
     let says = format!(
-        "Secret b is not carried to its cities: the ConfigMaps and Secrets that the Workloads of this project name may be {} bytes together",
-        4 * each
+        "Secret b is not carried: the ConfigMaps and Secrets of its project may have {} bytes",
+        2 * EACH - 1
     );
     assert!(why.starts_with(&says), "{why}");
-    // A copy that is there may change, and not grow.
-    for (value, is_carried) in [("eQ==", true), ("eXl5eQ==", false)] {
-        servers.change(&project(), SECRET, "default", "a", |one| {
-            one.data["data"] = json!({ "key": value })
-        });
-        servers.settle(|servers| within(servers, each, Some(0)).plan);
-        let held = copy(&servers, "secrets/a").unwrap().text("/data/key");
-        assert_eq!(held == Some(value), is_carried, "{value}");
-    }
-    // Without its source, or nobody's any more, it counts until it is gone.
-    servers.remove(&project(), SECRET, "default", "a");
-    servers.settle(|servers| within(servers, each, Some(0)).plan);
-    assert_eq!(copy(&servers, "secrets/b"), None);
-    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
-    servers.settle(|servers| within(servers, each, Some(0)).plan);
-    assert_eq!(
-        (copy(&servers, "secrets/a"), copy(&servers, "secrets/b").is_some()),
-        (None, true)
-    );
-    servers.remove(&project(), SECRET, "default", "b");
-    // One that does not say its size counts as large as one may be; what says another is never believed to be less than nothing.
-    for (version, bytes) in [
-        ("f00", Limits::DEFAULT.object_bytes + OVERHEAD),
-        ("f00-18446744073709551615", usize::MAX),
+    assert!(matches!(expected(&servers, "web-0"), (Expected::Hash(_), None)));
+    // One that is there may change, and not grow; of another type it takes the place of the old only where there is room for it.
+    let wide = "x".repeat(800);
+    for (field, value, most, is_carried) in [
+        ("key", "eQ==", EACH, true),
+        ("key", &wide, EACH, true),
+        ("more", &wide, EACH, false),
+        ("more", &wide, EACH + 1024, true),
     ] {
-        servers.change(&Plane::Hub, SECRET, "ns-n1", "b", |one| {
-            one.metadata
-                .annotations
-                .get_or_insert_default()
-                .insert(annotations::DATA_VERSION.to_owned(), version.to_owned());
+        servers.change(&project(), SECRET, "default", "a", |one| {
+            one.data["data"][field] = json!(value)
         });
-        assert_eq!(within(&servers, each, Some(0)).bytes, Some(bytes));
+        settle(&mut servers, most);
+        let held = copy(&servers, "secrets/a").unwrap().at(&format!("/data/{field}")) == Some(&json!(value));
+        assert_eq!(held, is_carried, "{field} {most}");
     }
-    // Others of the namespace are no copies.
-    servers.remove(&Plane::Hub, SECRET, "ns-n1", "b");
-    servers.put(&Plane::Hub, SECRET, secret("ns-n1", "theirs", &"x".repeat(LIMIT)));
-    assert_eq!(within(&servers, each, Some(0)).bytes, Some(0));
+    servers.change(&project(), SECRET, "default", "a", |one| {
+        one.data["type"] = json!("kubernetes.io/tls")
+    });
+    for (most, of_type) in [(EACH, "Opaque"), (EACH + 1024, "kubernetes.io/tls")] {
+        settle(&mut servers, most);
+        assert_eq!(copy(&servers, "secrets/a").unwrap().text("/type"), Some(of_type));
+    }
+    // Room comes when a copy is gone, which is looked for soon: no event says it.
+    servers.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0");
+    let plan = within(&servers, Some(PROJECT), &|_| false, true, EACH);
+    assert_eq!(plan.requeue, Some(AWAITED));
+    settle(&mut servers, EACH);
+    assert_eq!(secrets(&servers), ["b"]);
+}
+
+#[test]
+fn what_a_copy_takes_is_what_its_version_says() {
+    let copy = |version: &str, label: &str| {
+        object(
+            json!({ "metadata": { "name": "a", "annotations": { annotations::DATA_VERSION: version },
+            "labels": { MANAGED_BY: "popcell", label: "true" } } }),
+        )
+    };
+    for (version, held) in [("f00-3", 3 << 10), ("f00", LIMIT), ("f00-18446744073709551615", LIMIT)] {
+        assert_eq!(bytes_taken(&copy(version, REFERENCED_DATA), LIMIT), held + OVERHEAD);
+    }
+    let other = object(json!({ "metadata": { "name": "a", "annotations": { annotations::DATA_VERSION: "f00-3" } } }));
+    assert_eq!(bytes_taken(&other, LIMIT), 0);
+    assert_eq!(growth(None, "f00-3", LIMIT), (3 << 10) + OVERHEAD);
+    assert_eq!(growth(Some(&copy("e00-2", REFERENCED_DATA)), "f00-3", LIMIT), 1 << 10);
+    assert_eq!(growth(Some(&copy("e00-4", REFERENCED_DATA)), "f00-3", LIMIT), 0);
+    // Of what is not written nothing grows.
+    assert_eq!(growth(Some(&other), "f00-3", LIMIT), 0);
 }
 
 #[test]
@@ -569,14 +588,10 @@ fn the_right_to_a_namespace_is_asked_for_once_and_for_the_own_user_only() {
             access: Access::Forbidden(binding, user),
             source: &|_| Source::Unknown,
             has_more: false,
-            room: Room {
-                elsewhere: &|| None,
-                most: 0,
-            },
+            is_within_bound: true,
             is_carried: true,
             now: crate::testing::now(),
         })
-        .plan
     };
     let plan = decide(None, "me");
     let [Action::Create { target, object }] = &plan.actions[..] else {

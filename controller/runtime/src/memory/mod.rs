@@ -6,6 +6,7 @@
 
 mod checked_copies;
 mod circuit;
+mod data_budget;
 mod data_waits;
 mod namespace_breakers;
 mod note_gauges;
@@ -29,6 +30,7 @@ pub use checked_copies::CheckedCopies;
 #[cfg(test)]
 pub(crate) use circuit::FAILURES;
 pub(crate) use circuit::{Admission, Circuit, PROBE};
+pub use data_budget::DataBudget;
 pub use data_waits::DataWaits;
 #[cfg(test)]
 pub(crate) use namespace_breakers::{AGAIN, REFUSED};
@@ -71,8 +73,8 @@ pub struct Memory {
     pub data_waits: DataWaits,
     /// Copies of ConfigMaps and Secrets on the hub that hold what they say.
     pub checked_copies: CheckedCopies,
-    /// Bytes of the copies of ConfigMaps and Secrets in each hub namespace, as its last reconcile left them.
-    pub copied_bytes: Mutex<BTreeMap<String, usize>>,
+    /// What copies of ConfigMaps and Secrets take, for each project.
+    pub data_budget: DataBudget,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// Differences that make the deletion guard hold.

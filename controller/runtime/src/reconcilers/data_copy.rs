@@ -1,6 +1,6 @@
 //! `data-copy`: see [`popcell_core::data_copy`].
 
-use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,9 +8,11 @@ use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA, PREVIOUS_REFERENCES};
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels::{REFERENCED_DATA, REFERENCED_DATA_TRUE};
-use popcell_core::data_copy::{self, Access, Decision, ROLE, Room, Source};
+use popcell_core::data_copy::{self, Access, ROLE, Source};
 use popcell_core::identity::{self, Project};
+use popcell_core::limits::Excess;
 use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
 use popcell_core::referenced_data::version_of_source;
 use popcell_core::references::{self, DATA, Reference};
@@ -18,7 +20,7 @@ use tracing::info;
 
 use super::{events, federation, hub_namespaces};
 use crate::context::Context;
-use crate::memory::CheckedCopies;
+use crate::memory::Memory;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot};
@@ -71,6 +73,21 @@ impl Stored {
         data_copy::is_concerned(&self.namespace, deployments, context.rules.carries_data)
     }
 
+    /// Counts what the project has here, if it is its own.
+    fn count(&self, snapshot: &Snapshot<'_>, memory: &Memory, copies: &[(Kind, Arc<Object>)]) {
+        let Some((plane @ Plane::Project(id), _)) = &self.source else {
+            return;
+        };
+        let is_another = snapshot.project(plane, |project| !identity::is_of(&self.namespace, project)) == Some(true);
+        let largest = snapshot.context.rules.object_bytes;
+        let bytes = copies.iter().fold(0_usize, |sum, (_, copy)| {
+            sum.saturating_add(data_copy::bytes_taken(copy, largest))
+        });
+        memory
+            .data_budget
+            .put(self.namespace.name(), (!is_another).then_some((id.as_str(), bytes)));
+    }
+
     fn needed(&self) -> Vec<Reference> {
         data_copy::needed(self.deployments.iter().map(AsRef::as_ref))
     }
@@ -90,7 +107,7 @@ impl Reconciler for DataCopy {
             let stored = Stored::find(&Snapshot::new(context, live), key);
             let Some(stored) = stored.filter(|stored| stored.is_concerned(context)) else {
                 checked.retain(&key.name, []);
-                lock(&memory.copied_bytes).remove(&key.name);
+                memory.data_budget.put(&key.name, None);
                 return Ok(());
             };
             for one in &stored.deployments {
@@ -101,6 +118,7 @@ impl Reconciler for DataCopy {
             }
             let copies = copies(&Snapshot::new(context, live), key);
             checked.retain(&key.name, copies.iter().map(|(kind, copy)| (*kind, copy.as_ref())));
+            stored.count(&Snapshot::new(context, live), &memory, &copies);
             if !context.rules.carries_data {
                 self.log_left_copies(&copies);
                 return Ok(());
@@ -112,7 +130,7 @@ impl Reconciler for DataCopy {
             else {
                 return Ok(());
             };
-            if let Err(error) = read_sources(context, live, (project, within), &stored, checked).await {
+            if let Err(error) = read_sources(context, live, (project, within), &stored, &memory).await {
                 // What is not needed any more goes all the same.
                 live.miss(project, error);
             }
@@ -136,8 +154,7 @@ impl Reconciler for DataCopy {
         let sources = Sources::find(snapshot, &stored);
         let deployments: Vec<&Object> = stored.deployments.iter().map(AsRef::as_ref).collect();
         let memory = snapshot.context.memory(&key.plane)?;
-        // No other namespace of the project takes the room meanwhile.
-        let mut copied_bytes = lock(&memory.copied_bytes);
+        let most = snapshot.context.rules.data_bytes;
         let decide = |project: Option<Project<'_>>| {
             data_copy::decide(&data_copy::Observation {
                 project,
@@ -147,10 +164,7 @@ impl Reconciler for DataCopy {
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
-                room: Room {
-                    elsewhere: &|| bytes_elsewhere(snapshot, key, project?, &copied_bytes),
-                    most: snapshot.context.rules.data_bytes,
-                },
+                is_within_bound: project.is_some_and(|project| memory.data_budget.is_within(project.id, most)),
                 is_carried: snapshot.context.rules.carries_data,
                 now,
             })
@@ -159,10 +173,7 @@ impl Reconciler for DataCopy {
             .source
             .as_ref()
             .and_then(|(plane, _)| snapshot.project(plane, |project| decide(Some(project))));
-        let Decision { plan, bytes } = engaged.unwrap_or_else(|| decide(None));
-        let known = copied_bytes.entry(key.name.clone()).or_default();
-        *known = bytes.unwrap_or(*known);
-        Some(plan)
+        Some(engaged.unwrap_or_else(|| decide(None)))
     }
 
     /// WorkloadDeployments of the project that name any.
@@ -237,7 +248,7 @@ async fn read_sources(
     live: &mut LiveReads,
     (project, within): (&Plane, &str),
     stored: &Stored,
-    checked: &CheckedCopies,
+    memory: &Memory,
 ) -> Result<(), ApplyError> {
     let hub_namespace = stored.namespace.name();
     for kind in DATA {
@@ -268,7 +279,9 @@ async fn read_sources(
             let place = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
             let listed = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
             let listed = listed.flatten();
-            let unchecked = listed.as_deref().filter(|copy| !checked.contains(*kind, copy));
+            let unchecked = listed
+                .as_deref()
+                .filter(|copy| !memory.checked_copies.contains(*kind, copy));
             let version = version_of_source(source);
             let whole = match unchecked.filter(|copy| data_copy::is_at(copy, &version)) {
                 Some(_) => Some(read_weighed(context, &place, source).await?),
@@ -276,9 +289,10 @@ async fn read_sources(
             };
             let copy = whole.as_ref().map_or(listed.as_deref(), Option::as_ref);
             if let Some(copy) = copy.filter(|copy| whole.is_some() && data_copy::is_at(copy, &version)) {
-                checked.insert(*kind, copy);
+                memory.checked_copies.insert(*kind, copy);
             }
-            let bytes = data_copy::noted(*kind, source, version, copy, context.rules.object_bytes);
+            let refuses = |more| refused(&Snapshot::new(context, live), memory, project, hub_namespace, more);
+            let bytes = data_copy::noted(*kind, source, version, copy, context.rules.object_bytes, refuses);
             if bytes > 0 && listed.is_some() {
                 let whole = match whole {
                     Some(whole) => whole,
@@ -293,27 +307,36 @@ async fn read_sources(
     Ok(())
 }
 
-/// What copies take in the other hub namespaces of a project; `None` while one that has some was not looked at.
-fn bytes_elsewhere(
+/// What a project has too much of for so many bytes more in this hub namespace; where it has room, they are its own now.
+fn refused(
     snapshot: &Snapshot<'_>,
-    key: &Key,
-    project: Project<'_>,
-    known: &BTreeMap<String, usize>,
-) -> Option<usize> {
-    let all = snapshot.context.hub_index.of_project(project.id).into_iter();
-    let mut sum = 0_usize;
-    for name in all.filter(|name| *name != key.name) {
-        let namespace = snapshot.get(&key.plane, NAMESPACE, "", &name).known()?;
-        let Some(namespace) = namespace.filter(|one| !one.deleting() && identity::is_of(one, project)) else {
-            continue;
-        };
-        match known.get(&name) {
-            Some(bytes) => sum = sum.saturating_add(*bytes),
-            None if namespace.label(REFERENCED_DATA).is_some() => return None,
-            None => {}
+    memory: &Memory,
+    project: &Plane,
+    hub_namespace: &str,
+    more: usize,
+) -> Option<Excess> {
+    snapshot.project(project, |project| {
+        let all = iter::once_with(|| snapshot.context.hub_index.of_project(project.id)).flatten();
+        let with_copies = all.filter(|name| has_copies(snapshot, project, name));
+        let limit = snapshot.context.rules.data_bytes;
+        if !memory.data_budget.is_counted(project.id, with_copies) {
+            return Some(Excess::DataUncounted);
         }
+        let takes = memory.data_budget.take(hub_namespace, more, limit);
+        (!takes).then_some(Excess::DataBytes { limit })
+    })?
+}
+
+/// Whether a hub namespace of a project may have copies.
+fn has_copies(snapshot: &Snapshot<'_>, project: Project<'_>, name: &str) -> bool {
+    match snapshot.get(&Plane::Hub, NAMESPACE, "", name) {
+        Observed::Known(None) => false,
+        Observed::Known(Some(one)) => {
+            let is_ours = one.marked() && !one.deleting() && identity::is_of(&one, project);
+            is_ours && one.label(REFERENCED_DATA).is_some()
+        }
+        Observed::Unknown => true,
     }
-    Some(sum)
 }
 
 /// A copy as a whole, with the version of what it holds.
