@@ -77,8 +77,8 @@ impl DataBudget {
         let usage = projects.entry(project.clone()).or_default();
         let fits = usage.bytes.saturating_add(more) <= most;
         if fits {
-            usage.bytes += more;
-            *bytes += more;
+            usage.bytes = usage.bytes.saturating_add(more);
+            *bytes = bytes.saturating_add(more);
         }
         fits
     }
@@ -121,7 +121,7 @@ mod tests {
         for namespace in ["a", "b"] {
             budget.put(namespace, Some(("p", usize::MAX)));
         }
-        assert!(!budget.take("a", 1, usize::MAX - 1));
+        assert!(!budget.take("a", 1, usize::MAX - 1) && budget.take("a", 1, usize::MAX));
         budget.put("a", Some(("p", 1)));
         budget.put("b", Some(("p", 1)));
         assert!(budget.is_within("p", 2));
