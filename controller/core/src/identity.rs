@@ -69,7 +69,7 @@ pub fn belongs(hub_namespace: &Object, project: Project<'_>, namespace: &str) ->
 
 /// Whether a hub Namespace belongs to this project, for whichever namespace of it.
 pub fn is_of(hub_namespace: &Object, project: Project<'_>) -> bool {
-    of_namespace(hub_namespace).is_some_and(|(_, namespace)| belongs(hub_namespace, project, namespace))
+    of_namespace(hub_namespace).is_some_and(|(id, _)| id == project.id) && same_project(hub_namespace, project)
 }
 
 /// Whether a hub Namespace says that it is for another project or namespace; saying nothing is no contradiction.

@@ -74,7 +74,9 @@ impl DataBudget {
         let Some((project, bytes)) = namespaces.get_mut(namespace) else {
             return false;
         };
-        let usage = projects.entry(project.clone()).or_default();
+        let Some(usage) = projects.get_mut(project) else {
+            return false;
+        };
         let fits = usage.bytes.saturating_add(more) <= most;
         if fits {
             usage.bytes = usage.bytes.saturating_add(more);
