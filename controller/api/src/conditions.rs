@@ -217,14 +217,6 @@ pub mod messages {
         format!("{kind} {name} is held by another owner on the platform: have an operator delete it there")
     }
 
-    /// ReplicasReady=False/ReferencedDataNotReady where a copy would have to be deleted and made again.
-    pub fn held_over_bound(kind: &str, name: &str) -> String {
-        format!(
-            "the new {kind} {name} is not carried: its old one can only be deleted for it, and the project has more ConfigMaps and Secrets on \
-             the platform than it may; name fewer, or have the limit raised"
-        )
-    }
-
     /// Ready=False/NetworkNotFound on an Instance.
     pub fn network_not_in_city(name: &str, city_code: &str) -> String {
         format!("Network {name} is not in city {city_code}")

@@ -5,7 +5,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use crate::{GROUP, VERSION, networking, quota, resource_manager};
 
 /// Where objects of a kind live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// In namespaces.
     Namespaced,
@@ -17,7 +17,7 @@ pub enum Scope {
 }
 
 /// Group, version, kind, plural and scope: enough to address objects without asking a server what it serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     /// API group; empty for the core group.
     pub group: &'static str,

@@ -8,7 +8,8 @@
 //! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
 //! - What all hub namespaces of a project have is bounded, by all copies that are there, named or not ([`bytes_taken`]). Nothing is taken
-//!   away for that; what would be new or grow (`growth`) comes as a source that [exceeds](Excess) something.
+//!   away for that; what has no room comes as a source that [exceeds](Excess) something. What is deleted to be made again keeps its
+//!   room, unless the process ends in between.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
 //!
@@ -97,8 +98,6 @@ pub struct Observation<'a> {
     pub source: &'a dyn Fn(&Reference) -> Source<'a>,
     /// Whether some sources were left for the next reconcile.
     pub has_more: bool,
-    /// Whether its project has no more copies than it may: what is deleted to be made again has its room then.
-    pub is_within_bound: bool,
     /// Whether they are carried. Where they are not any more, copies go with the last that names them, and are kept as they are
     /// until then: what runs needs them.
     pub is_carried: bool,
@@ -106,9 +105,9 @@ pub struct Observation<'a> {
     pub now: Timestamp,
 }
 
-/// Notes the version of a source ([`referenced_data::version_of_source`]) on it, and throws away what it holds where its copy holds
-/// that already, or where it is larger than `limit` allows, or where its copy would be new or larger and `refuses` that. How many
-/// bytes are left to be written; 0 where nothing is.
+/// Notes the version of a source ([`referenced_data::version_of_source`]) on it, and throws away what it holds where that is not to be
+/// written, or where it is larger than `limit` allows, or where `refuses` says so of what the copy will take. How many bytes are left to
+/// be written; 0 where nothing is.
 pub fn noted(
     kind: Kind,
     source: &mut Object,
@@ -118,14 +117,15 @@ pub fn noted(
     refuses: impl FnOnce(usize) -> Option<Excess>,
 ) -> usize {
     let bytes = source.bytes();
-    let is_there = copy.is_some_and(|copy| is_at(copy, &version));
-    let excess = match growth(copy, &version, limit) {
-        _ if bytes > limit => Some(Excess::Bytes { bytes, limit }),
-        0 => None,
-        _ if is_there || source.deleting() => None,
-        more => refuses(more),
+    let is_written = is_written(source, copy, &version);
+    let excess = if bytes > limit {
+        Some(Excess::Bytes { bytes, limit })
+    } else if is_written {
+        refuses(bytes_with(Some(&version), limit))
+    } else {
+        None
     };
-    let is_left = excess.is_none() && !is_there;
+    let is_left = is_written && excess.is_none();
     if !is_left {
         source.data = json!({}).into();
     }
@@ -135,6 +135,18 @@ pub fn noted(
         annotations.insert(annotations::DATA_VERSION.to_owned(), version);
     }
     if is_left { bytes } else { 0 }
+}
+
+/// Whether what a source of this version holds is to be written.
+pub fn is_written(source: &Object, copy: Option<&Object>, version: &str) -> bool {
+    let can_be = |copy: &Object| is_ours(copy) && !copy.deleting() && !is_at(copy, version);
+    !source.deleting() && copy.is_none_or(can_be)
+}
+
+/// Whether a copy of ours, read whole, has to be deleted for what its source holds: no server changes the type of a Secret, or what is
+/// immutable.
+pub fn is_made_again(copy: &Object, source: &Object) -> bool {
+    copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true))
 }
 
 /// What WorkloadDeployments of a hub namespace need, each once; of more than [`MOST`] the first, and what is named now before what was
@@ -203,25 +215,17 @@ fn is_ours(copy: &Object) -> bool {
 /// What an object in a hub namespace takes of the room of its project: nothing unless it is a copy. One that does not say what it
 /// holds counts as `largest`.
 pub fn bytes_taken(object: &Object, largest: usize) -> usize {
-    if !is_ours(object) {
-        return 0;
+    if is_ours(object) {
+        bytes_with(object.annotation(annotations::DATA_VERSION), largest)
+    } else {
+        0
     }
-    let said = object.annotation(annotations::DATA_VERSION);
-    said.and_then(referenced_data::bytes_of)
-        .unwrap_or(largest)
-        .saturating_add(OVERHEAD)
 }
 
-/// What a copy that is written with this version takes more than the one that is there.
-fn growth(copy: Option<&Object>, version: &str, largest: usize) -> usize {
-    if copy.is_some_and(|copy| copy.deleting() || !is_ours(copy)) {
-        // It is not written.
-        return 0;
-    }
-    let needed = referenced_data::bytes_of(version)
-        .unwrap_or(largest)
-        .saturating_add(OVERHEAD);
-    needed.saturating_sub(copy.map_or(0, |copy| bytes_taken(copy, largest)))
+/// What a copy with this version takes.
+fn bytes_with(version: Option<&str>, largest: usize) -> usize {
+    let said = version.and_then(referenced_data::bytes_of);
+    said.unwrap_or(largest).saturating_add(OVERHEAD)
 }
 
 /// Decides one reconcile.
@@ -248,8 +252,8 @@ enum State {
     Carried(String),
     /// The project has none; the version of the copy of the one that was.
     Absent(Option<String>),
-    /// It cannot be carried, and the user is told why.
-    Fault(String),
+    /// It cannot be carried, and the user is told why; the version of the copy that stays.
+    Fault(String, Option<String>),
     Unknown,
 }
 
@@ -342,7 +346,8 @@ impl<'a> Reconcile<'_, 'a> {
             }
             Some(copy) if !is_ours(copy) => {
                 self.plan.notes.push(Note::Foreign(target));
-                return State::Fault(messages::held_on_the_hub(reference.kind.kind, &reference.name));
+                let message = messages::held_on_the_hub(reference.kind.kind, &reference.name);
+                return State::Fault(message, None);
             }
             _ => {}
         }
@@ -354,7 +359,8 @@ impl<'a> Reconcile<'_, 'a> {
                 return match other {
                     Source::Found(_) | Source::Absent => State::Absent(copied(copy)),
                     Source::Forbidden => {
-                        State::Fault(messages::data_not_readable(reference.kind.kind, &reference.name))
+                        let message = messages::data_not_readable(reference.kind.kind, &reference.name);
+                        State::Fault(message, copied(copy))
                     }
                     Source::Unknown => State::Unknown,
                 };
@@ -362,20 +368,17 @@ impl<'a> Reconcile<'_, 'a> {
         };
         if let Some(excess) = source.excess() {
             let message = format!("{} {} {excess}; {}", reference.kind.kind, reference.name, excess.fix());
-            return State::Fault(message);
+            if excess == (Excess::DataUncounted { fails: false }) {
+                self.plan.requeue_within(AWAITED);
+            }
+            return State::Fault(message, copied(copy));
         }
         let Some(version) = source.annotation(annotations::DATA_VERSION) else {
             return State::Unknown;
         };
         match copy {
             Some(copy) if is_at(copy, version) => {}
-            Some(copy)
-                if copy.data.get("type") != source.data.get("type") || copy.at("/immutable") == Some(&json!(true)) =>
-            {
-                if !self.seen.is_within_bound {
-                    return State::Fault(messages::held_over_bound(reference.kind.kind, &reference.name));
-                }
-                // No server changes the type of a Secret, or what is immutable.
+            Some(copy) if is_made_again(copy, source) => {
                 self.delete(reference, copy, Vec::new());
                 self.plan.requeue_within(NEXT);
                 return State::Unknown;
@@ -461,55 +464,67 @@ impl<'a> Reconcile<'_, 'a> {
             }
             return;
         }
-        let (mut versions, mut fault, mut is_known) = (Vec::new(), None, true);
         let deployment = &deployment.clone();
         let named = references::data(deployment);
         if named.is_empty() {
             return;
         }
-        for reference in named {
-            match states.iter().find(|(one, _)| **one == reference) {
-                Some((one, State::Carried(version))) => versions.push((*one, version.as_str())),
-                Some((one, State::Absent(copied))) if references::is_optional(deployment, &reference) => {
-                    versions.extend(copied.as_deref().map(|version| (*one, version)));
+        let (mut versions, mut fault) = (Vec::new(), None);
+        // Of all that is named, what the city has or gets.
+        let mut is_known = true;
+        for reference in &named {
+            let (version, message) = match states.iter().find(|(one, _)| *one == reference) {
+                Some((_, State::Carried(version))) => (Some(version), None),
+                Some((_, State::Absent(copied))) if references::is_optional(deployment, reference) => {
+                    versions.extend(copied.as_deref().map(|version| (reference, version)));
+                    continue;
                 }
-                Some((_, State::Absent(_))) => {
+                Some((_, State::Absent(copied))) => {
                     let message = messages::data_not_found(reference.kind.kind, &reference.name);
-                    fault = fault.or(Some(message));
+                    (copied.as_ref(), Some(message))
                 }
-                Some((_, State::Fault(message))) => fault = fault.or_else(|| Some(message.clone())),
-                Some((_, State::Unknown)) => is_known = false,
-                None if !is_dns_subdomain(&reference.name) => {
-                    let message = format!("the template names a {} by what is no name", reference.kind.kind);
-                    fault = fault.or(Some(message));
-                }
-                None => {
-                    let message = format!(
-                        "the Workloads of the namespace name more than {MOST} ConfigMaps and Secrets: {} {} is not carried",
-                        reference.kind.kind, reference.name
-                    );
-                    fault = fault.or(Some(message));
-                }
-            }
+                Some((_, State::Fault(message, copied))) => (copied.as_ref(), Some(message.clone())),
+                Some((_, State::Unknown)) => (None, None),
+                None => (None, Some(not_carried(reference))),
+            };
+            is_known &= version.is_some();
+            versions.extend(version.map(|version| (reference, version.as_str())));
+            fault = fault.or(message);
         }
         if fault.is_none() && !is_known {
             return;
         }
         let hash = referenced_data::hash(versions);
         let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
-        if fault.is_some() && matches!(expected, Expected::Pending(_)) {
+        if fault.is_some() {
             // What is old waits for a long time already.
             self.plan
                 .requeue_within(instance::tier(deployment.created(), self.seen.now).max(AWAITED));
         }
         let edit = match (&fault, expected) {
-            // What runs has what it had.
-            (Some(_), _) => edit,
-            (None, Expected::Hash(before)) if before == hash => edit,
-            (None, _) => edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash)),
+            // What is new does not start with older data than its template.
+            (Some(_), Expected::Pending(_)) => edit,
+            // What starts of a template that had all begins with what its city has of it.
+            _ if is_known && expected != Expected::Hash(&hash) => {
+                edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash))
+            }
+            _ => edit,
         };
         let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, fault.as_deref());
         self.plan.actions.extend(edit.action());
+    }
+}
+
+/// Why what is named is not among [`needed`].
+fn not_carried(reference: &Reference) -> String {
+    let kind = reference.kind.kind;
+    if is_dns_subdomain(&reference.name) {
+        format!(
+            "the Workloads of the namespace name more than {MOST} ConfigMaps and Secrets: {kind} {} is not carried",
+            reference.name
+        )
+    } else {
+        format!("the template names a {kind} by what is no name")
     }
 }
 
@@ -526,7 +541,8 @@ fn data(deployment: &Object) -> Vec<Reference> {
     references::needed_data(&deployment.clone())
 }
 
-fn has_had_some(namespace: &Object) -> bool {
+/// Whether a hub namespace has copies, or has had some.
+pub fn has_had_some(namespace: &Object) -> bool {
     namespace.label(labels::REFERENCED_DATA).is_some()
 }
 

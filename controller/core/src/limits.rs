@@ -118,7 +118,10 @@ pub enum Excess {
         limit: usize,
     },
     /// A ConfigMap or Secret: not all copies of its project were counted since the process started.
-    DataUncounted,
+    DataUncounted {
+        /// Whether those of a namespace could not be listed.
+        fails: bool,
+    },
     /// What its cell or city writes to the hub is larger together.
     CellBytes {
         /// The limit.
@@ -150,7 +153,8 @@ impl Excess {
             Self::DataBytes { .. } => {
                 "name fewer or smaller ones, wait until what earlier templates name is gone, or have the limit raised"
             }
-            Self::DataUncounted => "it is tried again",
+            Self::DataUncounted { fails: false } => "it is tried again",
+            Self::DataUncounted { fails: true } => "have an operator look into the controller's log, which names it",
             Self::CellBytes { .. } => "have an operator look at what its city reports, or raise the limit of the city",
         }
     }
@@ -174,7 +178,13 @@ impl fmt::Display for Excess {
                 f,
                 "is not carried: the ConfigMaps and Secrets of its project may have {limit} bytes on the platform"
             ),
-            Self::DataUncounted => write!(f, "is not carried yet: those of its project are being counted"),
+            Self::DataUncounted { fails: false } => {
+                write!(f, "is not carried yet: those of its project are being counted")
+            }
+            Self::DataUncounted { fails: true } => write!(
+                f,
+                "is not carried: those that its project has in a namespace of the platform cannot be listed"
+            ),
             Self::CellBytes { limit } => {
                 write!(f, "makes what its city reports larger than the limit of {limit} bytes")
             }

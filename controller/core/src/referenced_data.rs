@@ -68,10 +68,10 @@ pub(crate) fn version_of(source_uid: &str, object: &Object) -> String {
     )
 }
 
-/// How many bytes what has this version holds, as it says.
+/// How many bytes what has this version holds, as it says; `None` where it says more than any server keeps.
 pub(crate) fn bytes_of(version: &str) -> Option<usize> {
-    let kib: usize = version.rsplit_once('-')?.1.parse().ok()?;
-    kib.checked_mul(KIB)
+    let kib: u16 = version.rsplit_once('-')?.1.parse().ok()?;
+    Some(usize::from(kib) * KIB)
 }
 
 /// The version of an object as it is in a city, read with or without its data: that of its source where it is a copy of ours, or
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(bytes_of(&one), Some(KIB));
         let large = secret("u1", json!({ "type": "Opaque", "data": { "a": "x".repeat(2 * KIB) } }));
         assert_eq!(bytes_of(&large), Some(3 * KIB));
-        for other in ["f00", "f00-", "f00-18446744073709551615"] {
+        for other in ["f00", "f00-", "f00-65536", "f00-18446744073709551615"] {
             assert_eq!(bytes_of(other), None);
         }
         for other in [

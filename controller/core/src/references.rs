@@ -28,7 +28,7 @@ const MOST_PREVIOUS: usize = 256;
 const INTERFACES: &str = "/spec/template/spec/networkInterfaces";
 
 /// An object that a template names, in the namespace of the object that has the template.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     /// Its kind, one of [`CARRIED`] or [`DATA`].
     pub kind: Kind,

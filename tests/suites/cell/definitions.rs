@@ -93,6 +93,9 @@ pub(crate) async fn restored(environment: &Environment, namespace: &str) -> Resu
     instances(environment, &tenant, &cell).await?;
     deployments(environment, &tenant, &cell).await?;
     ensure!(environment.cells[0].lock().await.pid() == pid, "it was restarted");
+    // Karmada deletes nothing in a cell that its cache does not have, and a status comes from the same cache.
+    tenant.scale("web", CITY, 2).await?;
+    tenant.shown("web-us-dfw", 2).await?;
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
 }

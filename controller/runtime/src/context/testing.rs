@@ -129,16 +129,15 @@ impl Fixture {
         Self::made(reconcilers, projects, answer, false, rules, management).await
     }
 
-    /// The same with `--referenced-data=false`.
-    pub(crate) async fn carrying_no_data(
+    /// The same by other rules.
+    pub(crate) async fn with_rules(
         reconcilers: Vec<Arc<dyn Reconciler>>,
         projects: &[&str],
         answer: Arc<Answer>,
+        change: impl FnOnce(&mut Rules),
     ) -> Self {
-        let rules = Rules {
-            carries_data: false,
-            ..RULES
-        };
+        let mut rules = RULES;
+        change(&mut rules);
         Self::made(reconcilers, projects, answer, false, rules, management).await
     }
 

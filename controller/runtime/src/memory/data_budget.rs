@@ -1,10 +1,14 @@
 //! What the copies of ConfigMaps and Secrets on the hub take, for each project: so that one cannot fill the hub.
 //!
 //! Invariants: what counts of a hub namespace is what its last reconcile listed, and what it took since. What a project takes is
-//! taken at once, by whichever of its namespaces: two that write at the same time do not both get the last room.
+//! taken at once, by whichever of its namespaces: two that write at the same time do not both get the last room. A copy that is
+//! deleted to be made again keeps its room until it is there, so that no other copy takes it meanwhile.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
+
+use popcell_core::limits::Excess;
+use popcell_core::references::Reference;
 
 use crate::sync::lock;
 
@@ -14,9 +18,25 @@ pub struct DataBudget(Mutex<Budget>);
 
 #[derive(Debug, Default)]
 struct Budget {
-    /// Of each hub namespace, its project and what it has.
-    namespaces: HashMap<String, (String, usize)>,
+    namespaces: HashMap<String, Namespace>,
     projects: HashMap<String, Usage>,
+    /// Namespaces whose last list failed.
+    failing: HashSet<String>,
+}
+
+/// What a hub namespace has.
+#[derive(Debug, Default)]
+struct Namespace {
+    project: String,
+    copies: HashMap<Reference, Room>,
+}
+
+/// What one copy takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    bytes: usize,
+    /// Whether it is kept while the copy is not there.
+    is_reserved: bool,
 }
 
 /// What one project has.
@@ -28,118 +48,222 @@ struct Usage {
     is_counted: bool,
 }
 
+impl Namespace {
+    fn bytes(&self) -> usize {
+        self.copies.values().map(|room| room.bytes).sum()
+    }
+}
+
 impl Budget {
-    fn put(&mut self, namespace: &str, now: Option<(&str, usize)>) {
-        if let Some((project, bytes)) = self.namespaces.remove(namespace)
-            && let Some(usage) = self.projects.get_mut(&project)
+    fn put(&mut self, name: &str, now: Option<Namespace>) {
+        self.failing.remove(name);
+        if let Some(before) = self.namespaces.remove(name)
+            && let Some(usage) = self.projects.get_mut(&before.project)
         {
-            usage.bytes = usage.bytes.saturating_sub(bytes);
+            usage.bytes -= before.bytes();
             usage.namespaces -= 1;
-            if usage.namespaces == 0 && now.is_none_or(|(now, _)| now != project) {
-                self.projects.remove(&project);
+            if usage.namespaces == 0 && now.as_ref().is_none_or(|now| now.project != before.project) {
+                self.projects.remove(&before.project);
             }
         }
-        if let Some((project, bytes)) = now {
-            self.namespaces
-                .insert(namespace.to_owned(), (project.to_owned(), bytes));
-            let usage = self.projects.entry(project.to_owned()).or_default();
-            usage.bytes = usage.bytes.saturating_add(bytes);
+        if let Some(now) = now {
+            let usage = self.projects.entry(now.project.clone()).or_default();
+            usage.bytes += now.bytes();
             usage.namespaces += 1;
+            self.namespaces.insert(name.to_owned(), now);
         }
     }
 }
 
 impl DataBudget {
-    /// What a hub namespace has, by a list, and of which project; `None` where it has no copies and needs none.
-    pub(crate) fn put(&self, namespace: &str, now: Option<(&str, usize)>) {
-        lock(&self.0).put(namespace, now);
+    /// What a hub namespace has, by a list: of which project, and what each copy takes. Of reserved room what `is_needed` is kept.
+    pub(crate) fn put(
+        &self,
+        namespace: &str,
+        project: &str,
+        listed: impl IntoIterator<Item = (Reference, usize)>,
+        is_needed: impl Fn(&Reference) -> bool,
+    ) {
+        let mut all = lock(&self.0);
+        let before = all.namespaces.get(namespace).filter(|before| before.project == project);
+        let rooms = before.into_iter().flat_map(|before| &before.copies);
+        let reserved = rooms.filter(|(one, room)| room.is_reserved && is_needed(one));
+        let mut copies: HashMap<Reference, Room> = reserved.map(|(one, room)| (one.clone(), *room)).collect();
+        for (one, bytes) in listed {
+            let room = copies.entry(one).or_default();
+            room.bytes = room.bytes.max(bytes);
+        }
+        let project = project.to_owned();
+        all.put(namespace, Some(Namespace { project, copies }));
     }
 
-    /// Whether all that a project has is counted: each of its hub namespaces with copies was listed since the process started. They
-    /// are not looked through again once it is.
-    pub(crate) fn is_counted(&self, project: &str, with_copies: impl IntoIterator<Item = String>) -> bool {
-        let mut all = lock(&self.0);
-        let Budget { namespaces, projects } = &mut *all;
-        let is_listed = |name: &String| namespaces.get(name).is_some_and(|(of, _)| of == project);
-        projects.get_mut(project).is_some_and(|usage| {
-            usage.is_counted = usage.is_counted || with_copies.into_iter().all(|name| is_listed(&name));
-            usage.is_counted
-        })
+    /// A hub namespace has no copies and needs none, or is no project's.
+    pub(crate) fn forget(&self, namespace: &str) {
+        lock(&self.0).put(namespace, None);
     }
 
-    /// Takes so many bytes more for a hub namespace that was listed, if its project may have `most`; whether it does.
-    pub(crate) fn take(&self, namespace: &str, more: usize, most: usize) -> bool {
+    /// A hub namespace was not listed; whether that is news.
+    pub(crate) fn fail(&self, namespace: &str) -> bool {
+        lock(&self.0).failing.insert(namespace.to_owned())
+    }
+
+    /// Whether all that a project has is counted.
+    pub(crate) fn is_counted(&self, project: &str) -> bool {
+        lock(&self.0)
+            .projects
+            .get(project)
+            .is_some_and(|usage| usage.is_counted)
+    }
+
+    /// Whether all that a project has is counted now, where these are its hub namespaces with copies: each has been listed since
+    /// the process started. They are not looked through again once it is.
+    pub(crate) fn count(&self, project: &str, with_copies: &[String]) -> Result<(), Excess> {
         let mut all = lock(&self.0);
-        let Budget { namespaces, projects } = &mut *all;
-        let Some((project, bytes)) = namespaces.get_mut(namespace) else {
+        let Budget {
+            namespaces,
+            projects,
+            failing,
+        } = &mut *all;
+        let is_listed = |name: &String| namespaces.get(name).is_some_and(|one| one.project == project);
+        let mut missing = with_copies.iter().filter(|name| !is_listed(name)).peekable();
+        match projects.get_mut(project) {
+            Some(usage) if missing.peek().is_none() => {
+                usage.is_counted = true;
+                Ok(())
+            }
+            _ => Err(Excess::DataUncounted {
+                fails: missing.any(|name| failing.contains(name)),
+            }),
+        }
+    }
+
+    /// Whether a copy has room for so many bytes.
+    pub(crate) fn holds(&self, namespace: &str, copy: &Reference, bytes: usize) -> bool {
+        let all = lock(&self.0);
+        let namespace = all.namespaces.get(namespace);
+        namespace.is_some_and(|one| one.copies.get(copy).is_some_and(|room| bytes <= room.bytes))
+    }
+
+    /// Gives a copy room for so many bytes, in a hub namespace that was listed, if it has that or its project has no more than `most`
+    /// then; whether it does.
+    pub(crate) fn take(&self, namespace: &str, copy: &Reference, bytes: usize, most: usize) -> bool {
+        let mut all = lock(&self.0);
+        let Budget {
+            namespaces, projects, ..
+        } = &mut *all;
+        let Some(namespace) = namespaces.get_mut(namespace) else {
             return false;
         };
-        let Some(usage) = projects.get_mut(project) else {
+        let Some(usage) = projects.get_mut(&namespace.project) else {
             return false;
         };
-        let fits = usage.bytes.saturating_add(more) <= most;
+        let had = namespace.copies.get(copy).copied().unwrap_or_default();
+        let more = bytes.saturating_sub(had.bytes);
+        let fits = more == 0 || usage.bytes.saturating_add(more) <= most;
         if fits {
-            usage.bytes = usage.bytes.saturating_add(more);
-            *bytes = bytes.saturating_add(more);
+            usage.bytes += more;
+            namespace.copies.entry(copy.clone()).or_default().bytes += more;
         }
         fits
     }
 
-    /// Whether a project has no more than `most` bytes.
-    pub(crate) fn is_within(&self, project: &str, most: usize) -> bool {
-        let all = lock(&self.0);
-        all.projects.get(project).is_none_or(|usage| usage.bytes <= most)
+    /// Whether a copy keeps its room while it is not there. What had none gets none.
+    pub(crate) fn reserve(&self, namespace: &str, copy: &Reference, is_reserved: bool) {
+        let mut all = lock(&self.0);
+        let room = all
+            .namespaces
+            .get_mut(namespace)
+            .and_then(|one| one.copies.get_mut(copy));
+        if let Some(room) = room {
+            room.is_reserved = is_reserved;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use popcell_core::plan::SECRET;
+
     use super::*;
+
+    fn secret(name: &str) -> Reference {
+        Reference {
+            kind: SECRET,
+            name: name.to_owned(),
+        }
+    }
+
+    /// A list of a namespace: its copies, and what each has.
+    fn put(budget: &DataBudget, namespace: &str, project: &str, listed: &[(&str, usize)]) {
+        let listed = listed.iter().map(|(name, bytes)| (secret(name), *bytes));
+        budget.put(namespace, project, listed, |one| one.name != "unnamed");
+    }
 
     #[test]
     fn what_a_project_has_is_the_sum_of_what_was_listed_and_taken() {
         let budget = DataBudget::default();
-        budget.put("a", Some(("p", 6)));
-        budget.put("b", Some(("p", 3)));
-        budget.put("c", Some(("other", 100)));
-        assert!(!budget.take("b", 2, 10) && budget.take("b", 1, 10));
-        assert!(!budget.take("a", 1, 10) && budget.is_within("p", 10) && !budget.is_within("p", 9));
+        put(&budget, "a", "p", &[("one", 4), ("two", 2)]);
+        put(&budget, "b", "p", &[("one", 3)]);
+        put(&budget, "c", "other", &[("one", 100)]);
+        let take = |namespace: &str, name: &str, bytes| budget.take(namespace, &secret(name), bytes, 10);
+        assert!(!take("b", "one", 5) && take("b", "one", 4) && !take("a", "new", 1));
+        assert!(budget.holds("b", &secret("one"), 4) && !budget.holds("b", &secret("one"), 5));
+        // What shrinks has room, also where there is too much.
+        put(&budget, "b", "p", &[("one", 30)]);
+        assert!(take("a", "one", 3) && !take("a", "one", 5));
         // What is listed counts in place of what was taken.
-        budget.put("b", Some(("p", 0)));
-        assert!(budget.take("a", 4, 10));
+        put(&budget, "b", "p", &[]);
+        assert!(take("a", "one", 8) && !take("b", "one", 1));
         // What is the project's no more makes room, and where nothing is left nothing is kept.
-        budget.put("a", Some(("other", 10)));
-        assert!(budget.take("b", 10, 10) && budget.is_within("other", 110) && !budget.is_within("other", 109));
+        put(&budget, "a", "other", &[]);
+        assert!(take("b", "one", 10) && !take("a", "one", 1));
         for namespace in ["a", "b", "c"] {
-            budget.put(namespace, None);
+            budget.forget(namespace);
         }
         let all = lock(&budget.0);
         assert!(all.projects.is_empty() && all.namespaces.is_empty());
     }
 
     #[test]
-    fn what_a_client_says_is_larger_than_all_memory_is_no_overflow() {
+    fn a_copy_that_is_made_again_keeps_its_room_while_it_is_gone() {
         let budget = DataBudget::default();
-        for namespace in ["a", "b"] {
-            budget.put(namespace, Some(("p", usize::MAX)));
+        let take = |namespace: &str, name: &str, bytes| budget.take(namespace, &secret(name), bytes, 10);
+        let copies = [("one", 6), ("unnamed", 3)];
+        put(&budget, "a", "p", &copies);
+        put(&budget, "b", "p", &[]);
+        assert!(take("a", "one", 7));
+        for (name, _) in copies {
+            budget.reserve("a", &secret(name), true);
         }
-        assert!(!budget.take("a", 1, usize::MAX - 1) && budget.take("a", 1, usize::MAX));
-        budget.put("a", Some(("p", 1)));
-        budget.put("b", Some(("p", 1)));
-        assert!(budget.is_within("p", 2));
+        budget.reserve("a", &secret("none"), true);
+        // It goes; of what nobody names any more the room is free.
+        for listed in [&copies[..], &[], &[]] {
+            put(&budget, "a", "p", listed);
+            assert!(!take("b", "one", 4), "{listed:?}");
+        }
+        assert!(take("b", "one", 3) && take("a", "one", 7) && !take("a", "one", 8));
+        // What is there again counts as it is.
+        put(&budget, "a", "p", &[("one", 5)]);
+        budget.reserve("a", &secret("one"), false);
+        put(&budget, "a", "p", &[("one", 5)]);
+        assert!(take("b", "two", 2) && !take("b", "two", 3));
     }
 
     #[test]
     fn all_is_counted_once_each_namespace_with_copies_was_listed() {
         let budget = DataBudget::default();
-        let both = || ["a".to_owned(), "b".to_owned()];
-        assert!(!budget.is_counted("p", []) && !budget.take("a", 1, 10));
-        budget.put("a", Some(("p", 0)));
-        budget.put("b", Some(("other", 0)));
-        assert!(!budget.is_counted("p", both()));
-        budget.put("b", Some(("p", 0)));
-        assert!(budget.is_counted("p", both()));
-        // One that comes later begins with nothing.
-        assert!(budget.is_counted("p", ["c".to_owned()]));
+        let both = ["a".to_owned(), "b".to_owned()];
+        let uncounted = |fails| Err(Excess::DataUncounted { fails });
+        assert_eq!(budget.count("p", &[]), uncounted(false));
+        put(&budget, "a", "p", &[]);
+        put(&budget, "b", "other", &[]);
+        assert_eq!(budget.count("p", &both), uncounted(false));
+        // Whoever waits for what cannot be listed is told that, and the log has it once.
+        assert!(budget.fail("b") && !budget.fail("b"));
+        assert_eq!(budget.count("p", &both), uncounted(true));
+        assert!(!budget.is_counted("p"));
+        put(&budget, "b", "p", &[]);
+        assert_eq!(budget.count("p", &both), Ok(()));
+        assert!(budget.is_counted("p") && budget.fail("b"));
     }
 }

@@ -1,6 +1,6 @@
 //! `data-copy`: see [`popcell_core::data_copy`].
 
-use std::iter;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, ROLE_BINDING, Target};
 use popcell_core::referenced_data::version_of_source;
 use popcell_core::references::{self, DATA, Reference};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{events, federation, hub_namespaces};
 use crate::context::Context;
@@ -30,7 +30,7 @@ use crate::sync::lock;
 /// Name of the reconciler.
 pub(super) const DATA_COPY_RECONCILER: &str = "data-copy";
 
-/// So many bytes of sources are held by one reconcile; the next goes on with the others.
+/// So many bytes of sources are held by one reconcile to be written; the next begins with the others.
 const AT_ONCE: usize = 4 << 20;
 
 /// Key: a hub namespace ([`hub_namespaces::key`]).
@@ -41,6 +41,8 @@ const AT_ONCE: usize = 4 << 20;
 pub struct DataCopy {
     /// Who the hub takes this process for, as it said last.
     user: Mutex<String>,
+    /// Hub namespaces with sources that the last reconcile did not hold, and the first of them.
+    left: Mutex<HashMap<String, Reference>>,
     /// Whether the log says that copies are left which are not carried any more.
     has_logged: AtomicBool,
 }
@@ -54,18 +56,22 @@ struct Stored {
 }
 
 impl Stored {
-    fn find(snapshot: &Snapshot<'_>, key: &Key) -> Option<Self> {
-        let namespace = snapshot.get(&key.plane, NAMESPACE, "", &key.name).known()??;
-        let deployments = snapshot
-            .in_namespace(&key.plane, kind::WORKLOAD_DEPLOYMENT, &key.name)
-            .known()?;
-        let source =
-            identity::of_namespace(&namespace).map(|(id, within)| (Plane::Project(id.to_owned()), within.to_owned()));
-        Some(Self {
-            namespace,
-            deployments,
-            source,
-        })
+    fn find(snapshot: &Snapshot<'_>, key: &Key) -> Observed<Option<Self>> {
+        let deployments = snapshot.in_namespace(&key.plane, kind::WORKLOAD_DEPLOYMENT, &key.name);
+        let (Observed::Known(namespace), Observed::Known(deployments)) =
+            (snapshot.get(&key.plane, NAMESPACE, "", &key.name), deployments)
+        else {
+            return Observed::Unknown;
+        };
+        Observed::Known(namespace.map(|namespace| {
+            let source = identity::of_namespace(&namespace);
+            let source = source.map(|(id, within)| (Plane::Project(id.to_owned()), within.to_owned()));
+            Self {
+                namespace,
+                deployments,
+                source,
+            }
+        }))
     }
 
     fn is_concerned(&self, context: &Context) -> bool {
@@ -75,17 +81,19 @@ impl Stored {
 
     /// Counts what the project has here, if it is its own.
     fn count(&self, snapshot: &Snapshot<'_>, memory: &Memory, copies: &[(Kind, Arc<Object>)]) {
-        let Some((plane @ Plane::Project(id), _)) = &self.source else {
-            return;
+        let (name, budget) = (self.namespace.name(), &memory.data_budget);
+        let is_another = |plane| snapshot.project(plane, |project| !identity::is_of(&self.namespace, project));
+        let id = match &self.source {
+            Some((plane @ Plane::Project(id), _)) if is_another(plane) != Some(true) => id,
+            _ => return budget.forget(name),
         };
-        let is_another = snapshot.project(plane, |project| !identity::is_of(&self.namespace, project)) == Some(true);
         let largest = snapshot.context.rules.object_bytes;
-        let bytes = copies.iter().fold(0_usize, |sum, (_, copy)| {
-            sum.saturating_add(data_copy::bytes_taken(copy, largest))
+        let listed = copies.iter().map(|(kind, copy)| {
+            let name = copy.name().to_owned();
+            (Reference { kind: *kind, name }, data_copy::bytes_taken(copy, largest))
         });
-        memory
-            .data_budget
-            .put(self.namespace.name(), (!is_another).then_some((id.as_str(), bytes)));
+        let needed = self.needed();
+        budget.put(name, id, listed, |one| needed.contains(one));
     }
 
     fn needed(&self) -> Vec<Reference> {
@@ -104,17 +112,30 @@ impl Reconciler for DataCopy {
                 return Ok(());
             };
             let checked = &memory.checked_copies;
-            let stored = Stored::find(&Snapshot::new(context, live), key);
+            let Observed::Known(stored) = Stored::find(&Snapshot::new(context, live), key) else {
+                return Ok(());
+            };
+            let first = lock(&self.left).remove(&key.name);
             let Some(stored) = stored.filter(|stored| stored.is_concerned(context)) else {
                 checked.retain(&key.name, []);
-                memory.data_budget.put(&key.name, None);
+                memory.data_budget.forget(&key.name);
                 return Ok(());
             };
             for one in &stored.deployments {
                 live.read_for(&key.plane, kind::WORKLOAD_DEPLOYMENT, one);
             }
-            if !self.read_copies(context, live, key).await? {
-                return Ok(());
+            let has_access = self.read_copies(context, live, key).await;
+            if !matches!(has_access, Ok(true)) {
+                let is_news = data_copy::has_had_some(&stored.namespace) && memory.data_budget.fail(&key.name);
+                if is_news && has_access.is_ok() {
+                    warn!(
+                        namespace = key.name,
+                        "failed to list the ConfigMaps and Secrets of a hub namespace: the hub gives no right to, and its project gets no \
+                         more of them in any namespace until it does; see whether its RoleBinding {ROLE} names this user and its \
+                         ClusterRole is there"
+                    );
+                }
+                return has_access.map(drop);
             }
             let copies = copies(&Snapshot::new(context, live), key);
             checked.retain(&key.name, copies.iter().map(|(kind, copy)| (*kind, copy.as_ref())));
@@ -130,16 +151,20 @@ impl Reconciler for DataCopy {
             else {
                 return Ok(());
             };
-            if let Err(error) = read_sources(context, live, (project, within), &stored, &memory).await {
+            match read_sources(context, live, (project, within), &stored, &memory, first).await {
+                Ok(Some(left)) => {
+                    lock(&self.left).insert(key.name.clone(), left);
+                }
+                Ok(None) => {}
                 // What is not needed any more goes all the same.
-                live.miss(project, error);
+                Err(error) => live.miss(project, error),
             }
             Ok(())
         })
     }
 
     fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
-        let stored = Stored::find(snapshot, key)?;
+        let stored = Stored::find(snapshot, key).known()??;
         if !stored.is_concerned(snapshot.context) {
             return Some(Plan::default());
         }
@@ -153,8 +178,6 @@ impl Reconciler for DataCopy {
         };
         let sources = Sources::find(snapshot, &stored);
         let deployments: Vec<&Object> = stored.deployments.iter().map(AsRef::as_ref).collect();
-        let memory = snapshot.context.memory(&key.plane)?;
-        let most = snapshot.context.rules.data_bytes;
         let decide = |project: Option<Project<'_>>| {
             data_copy::decide(&data_copy::Observation {
                 project,
@@ -164,7 +187,6 @@ impl Reconciler for DataCopy {
                 access,
                 source: &|reference| sources.get(reference),
                 has_more: sources.has_more,
-                is_within_bound: project.is_some_and(|project| memory.data_budget.is_within(project.id, most)),
                 is_carried: snapshot.context.rules.carries_data,
                 now,
             })
@@ -242,15 +264,16 @@ impl DataCopy {
     }
 }
 
-/// Reads what a project has of what is needed, and of each that differs the copy as a whole.
+/// Reads what a project has of what is needed, and of each that differs the copy as a whole; beginning with the `first` of those that
+/// were left the last time. The first that is left now, if any is.
 async fn read_sources(
     context: &Context,
     live: &mut LiveReads,
     (project, within): (&Plane, &str),
     stored: &Stored,
     memory: &Memory,
-) -> Result<(), ApplyError> {
-    let hub_namespace = stored.namespace.name();
+    first: Option<Reference>,
+) -> Result<Option<Reference>, ApplyError> {
     for kind in DATA {
         live.forget(project, kind);
     }
@@ -259,71 +282,130 @@ async fn read_sources(
     let lives = Snapshot::new(context, live).project_namespace(project, within);
     // An earlier namespace of the name gets nothing of this one.
     if !identity::is_current(&stored.namespace, lives.known().flatten().as_deref()) {
-        return Ok(());
+        return Ok(None);
     }
-    let mut held = 0;
-    for Reference { kind, name } in &stored.needed() {
-        if held > AT_ONCE {
-            return Ok(());
+    let reading = Reading {
+        context,
+        memory,
+        project,
+        within,
+        hub_namespace: stored.namespace.name(),
+        uncounted: uncounted(&Snapshot::new(context, live), memory, project),
+    };
+    let mut needed = stored.needed();
+    let begin = needed.iter().position(|one| Some(one) == first.as_ref());
+    needed.rotate_left(begin.unwrap_or_default());
+    let (mut held, mut left) = (0, None);
+    for one in needed {
+        match reading.read(live, &one, held <= AT_ONCE).await? {
+            Some(bytes) => held += bytes,
+            None => left = left.or(Some(one)),
         }
-        let target = Target::namespaced(project, *kind, within, name);
-        let mut source = match context.applier.read(&target).await {
+    }
+    Ok(left)
+}
+
+/// How the sources of a hub namespace are read.
+struct Reading<'a> {
+    context: &'a Context,
+    memory: &'a Memory,
+    project: &'a Plane,
+    within: &'a str,
+    hub_namespace: &'a str,
+    /// Why nothing that is new or grows has room.
+    uncounted: Option<Excess>,
+}
+
+impl Reading<'_> {
+    /// Reads a source, and its copy as a whole where it differs. How many bytes are held to be written; `None` where it has some and is
+    /// left, since there is no more room.
+    async fn read(&self, live: &mut LiveReads, one: &Reference, has_room: bool) -> Result<Option<usize>, ApplyError> {
+        let (applier, budget) = (&self.context.applier, &self.memory.data_budget);
+        let target = Target::namespaced(self.project, one.kind, self.within, &one.name);
+        let mut source = match applier.read(&target).await {
             Ok(found) => found,
             Err(error) if error.is_forbidden() => {
                 live.put_unreadable(&target);
-                continue;
+                return Ok(Some(0));
             }
             Err(error) => return Err(error),
         };
+        let place = Target::namespaced(&Plane::Hub, one.kind, self.hub_namespace, &one.name);
+        let listed = Snapshot::new(self.context, live).read_live(&Plane::Hub, one.kind, self.hub_namespace, &one.name);
+        let listed = listed.flatten();
+        let (mut bytes, mut is_made_again) = (0, false);
         if let Some(source) = &mut source {
-            let place = Target::namespaced(&Plane::Hub, *kind, hub_namespace, name);
-            let listed = Snapshot::new(context, live).read_live(&Plane::Hub, *kind, hub_namespace, name);
-            let listed = listed.flatten();
-            let unchecked = listed
-                .as_deref()
-                .filter(|copy| !memory.checked_copies.contains(*kind, copy));
             let version = version_of_source(source);
-            let whole = match unchecked.filter(|copy| data_copy::is_at(copy, &version)) {
-                Some(_) => Some(read_weighed(context, &place, source).await?),
-                None => None,
-            };
+            let whole = self.checked(&place, listed.as_deref(), source, &version).await?;
             let copy = whole.as_ref().map_or(listed.as_deref(), Option::as_ref);
-            if let Some(copy) = copy.filter(|copy| whole.is_some() && data_copy::is_at(copy, &version)) {
-                memory.checked_copies.insert(*kind, copy);
+            if !has_room && data_copy::is_written(source, copy, &version) {
+                return Ok(None);
             }
-            let refuses = |more| refused(&Snapshot::new(context, live), memory, project, hub_namespace, more);
-            let bytes = data_copy::noted(*kind, source, version, copy, context.rules.object_bytes, refuses);
+            let limit = self.context.rules.object_bytes;
+            bytes = data_copy::noted(one.kind, source, version, copy, limit, |bytes| self.refused(one, bytes));
             if bytes > 0 && listed.is_some() {
                 let whole = match whole {
                     Some(whole) => whole,
-                    None => context.applier.read(&place).await?,
+                    None => applier.read(&place).await?,
                 };
+                is_made_again = whole
+                    .as_ref()
+                    .is_some_and(|copy| data_copy::is_made_again(copy, source));
                 live.put(&place, whole);
             }
-            held += bytes;
+        }
+        // While it is gone, or going, it keeps what it has.
+        if source.is_none() || listed.is_some_and(|copy| !copy.deleting()) {
+            budget.reserve(self.hub_namespace, one, is_made_again);
         }
         live.put(&target, source);
+        Ok(Some(bytes))
     }
-    Ok(())
+
+    /// A copy that says this version, as a whole, with the version of what it holds, unless it was found right already.
+    async fn checked(
+        &self,
+        place: &Target,
+        listed: Option<&Object>,
+        source: &Object,
+        version: &str,
+    ) -> Result<Option<Option<Object>>, ApplyError> {
+        let checked = &self.memory.checked_copies;
+        let says = listed.filter(|copy| data_copy::is_at(copy, version));
+        if says.is_none_or(|copy| checked.contains(place.kind, copy)) {
+            return Ok(None);
+        }
+        let mut whole = self.context.applier.read(place).await?;
+        if let Some(copy) = &mut whole {
+            data_copy::weigh(copy, source);
+            if data_copy::is_at(copy, version) {
+                checked.insert(place.kind, copy);
+            }
+        }
+        Ok(Some(whole))
+    }
+
+    /// What the project has too much of for a copy of so many bytes; where it has room, that is the copy's now.
+    fn refused(&self, copy: &Reference, bytes: usize) -> Option<Excess> {
+        let (budget, limit) = (&self.memory.data_budget, self.context.rules.data_bytes);
+        if budget.holds(self.hub_namespace, copy, bytes) {
+            return None;
+        }
+        let takes = || budget.take(self.hub_namespace, copy, bytes, limit);
+        let full = || (!takes()).then_some(Excess::DataBytes { limit });
+        self.uncounted.or_else(full)
+    }
 }
 
-/// What a project has too much of for so many bytes more in this hub namespace; where it has room, they are its own now.
-fn refused(
-    snapshot: &Snapshot<'_>,
-    memory: &Memory,
-    project: &Plane,
-    hub_namespace: &str,
-    more: usize,
-) -> Option<Excess> {
+/// Why nothing is new or grows of a project: not all that it has is counted.
+fn uncounted(snapshot: &Snapshot<'_>, memory: &Memory, project: &Plane) -> Option<Excess> {
     snapshot.project(project, |project| {
-        let all = iter::once_with(|| snapshot.context.hub_index.of_project(project.id)).flatten();
-        let with_copies = all.filter(|name| has_copies(snapshot, project, name));
-        let limit = snapshot.context.rules.data_bytes;
-        if !memory.data_budget.is_counted(project.id, with_copies) {
-            return Some(Excess::DataUncounted);
+        if memory.data_budget.is_counted(project.id) {
+            return None;
         }
-        let takes = memory.data_budget.take(hub_namespace, more, limit);
-        (!takes).then_some(Excess::DataBytes { limit })
+        let mut all = snapshot.context.hub_index.of_project(project.id);
+        all.retain(|name| has_copies(snapshot, project, name));
+        memory.data_budget.count(project.id, &all).err()
     })?
 }
 
@@ -333,19 +415,10 @@ fn has_copies(snapshot: &Snapshot<'_>, project: Project<'_>, name: &str) -> bool
         Observed::Known(None) => false,
         Observed::Known(Some(one)) => {
             let is_ours = one.marked() && !one.deleting() && identity::is_of(&one, project);
-            is_ours && one.label(REFERENCED_DATA).is_some()
+            is_ours && data_copy::has_had_some(&one)
         }
         Observed::Unknown => true,
     }
-}
-
-/// A copy as a whole, with the version of what it holds.
-async fn read_weighed(context: &Context, place: &Target, source: &Object) -> Result<Option<Object>, ApplyError> {
-    let mut copy = context.applier.read(place).await?;
-    if let Some(copy) = &mut copy {
-        data_copy::weigh(copy, source);
-    }
-    Ok(copy)
 }
 
 /// What was read of the hub namespace.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::context::Rules;
 use crate::context::testing::Log;
 use crate::planes::SINGLE;
 
@@ -160,65 +161,185 @@ fn is_on_hub(script: &Script, copy: &Value) {
     script.say(&format!("hub GET {SECRETS}/db"), 200, copy.clone());
 }
 
-#[tokio::test]
-async fn the_hub_namespaces_of_a_project_share_one_bound() {
-    let script = Arc::<Script>::default();
-    let fixture = bench(&script).await;
-    let other = Key::new(&Plane::Hub, "ns-n2", "ns-n2");
-    let lists = "/api/v1/namespaces/ns-n2";
+/// Another hub namespace of the project, with copies.
+fn other_namespace(script: &Script) -> Value {
     let mut namespace = with_copies();
     namespace["metadata"]["name"] = json!("ns-n2");
     namespace["metadata"]["uid"] = json!("hub-n2");
     namespace["metadata"]["labels"]["meta.datumapis.com/upstream-namespace"] = json!("other");
     let within = json!({ "metadata": { "name": "other", "uid": "n2", "resourceVersion": "1" } });
     script.say("project single GET /api/v1/namespaces/other", 200, within);
-    fixture.put(&Plane::Hub, NAMESPACE, namespace.clone());
-    let has = |copies: &Value| {
-        script.say(
-            &format!("hub GET {lists}/configmaps"),
-            200,
-            list("ConfigMap", &json!([])),
-        );
-        script.say(&format!("hub GET {lists}/secrets"), 200, list("Secret", copies));
-    };
-    // One that nobody names and that waits for another's finalizer: it is there as long as it is.
+    namespace
+}
+
+fn other_key() -> Key {
+    Key::new(&Plane::Hub, "ns-n2", "ns-n2")
+}
+
+/// The Secrets that the other hub namespace has.
+fn has_other(script: &Script, copies: &Value) {
+    let line = |plural: &str| format!("hub GET /api/v1/namespaces/ns-n2/{plural}");
+    script.say(&line("configmaps"), 200, list("ConfigMap", &json!([])));
+    script.say(&line("secrets"), 200, list("Secret", copies));
+}
+
+/// A copy in the other hub namespace that nobody names and that waits for another's finalizer: it is there as long as it is.
+fn ending() -> Value {
     let version = json!({ "compute.datumapis.com/data-version": "f00-64" });
     let mut large = secret("ns-n2", "2", "", &version);
     large["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     large["metadata"]["finalizers"] = json!(["a/b"]);
-    has(&json!([large]));
-    // Until all have been listed, and where there is no room, nothing is new.
-    let web = format!("hub PATCH {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+    large
+}
+
+/// A reconcile that writes to the WorkloadDeployment of the first namespace why it has no copy, and to no other.
+async fn is_told(fixture: &Fixture, script: &Script, says: &str) -> Requeue {
     script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    let mut sent = script.sent();
+    sent.retain(|(line, _)| !line.contains(" GET ") && !line.contains("hub PATCH /api/v1/namespaces/ns-n1?"));
+    let [(line, body)] = &sent[..] else { panic!("{sent:?}") };
+    let web = format!("hub PATCH {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+    assert!(line.starts_with(&web), "{line}");
+    assert!(body.to_string().contains(says), "{body}");
+    requeue
+}
+
+#[tokio::test]
+async fn the_hub_namespaces_of_a_project_share_one_bound() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
+    has_other(&script, &json!([ending()]));
+    // Until all have been listed, and where there is no room, nothing is new.
     for says in [
         "those of its project are being counted",
         "may have 65536 bytes on the platform",
     ] {
-        fixture.reconcile("data-copy", &key()).await;
-        let sent = script.sent();
-        let writes: Vec<&str> = sent
-            .iter()
-            .map(|(line, _)| &**line)
-            .filter(|line| !line.contains(" GET "))
-            .collect();
-        let [label, shown] = writes[..] else {
-            panic!("{writes:?}")
-        };
-        assert!(
-            label.starts_with("hub PATCH /api/v1/namespaces/ns-n1") && shown.starts_with(&web),
-            "{writes:?}"
-        );
-        let (_, body) = sent.last().unwrap();
-        assert!(body.to_string().contains(says), "{body}");
+        is_told(&fixture, &script, says).await;
         // No event says when what is there goes.
-        let requeue = fixture.reconcile("data-copy", &other).await;
+        let requeue = fixture.reconcile("data-copy", &other_key()).await;
         assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
     }
-    has(&json!([]));
-    assert_eq!(fixture.reconcile("data-copy", &other).await, Requeue::OnEvent);
+    has_other(&script, &json!([]));
+    assert_eq!(fixture.reconcile("data-copy", &other_key()).await, Requeue::OnEvent);
     script.asked();
     fixture.reconcile("data-copy", &key()).await;
     assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+}
+
+#[tokio::test]
+async fn a_copy_that_is_deleted_to_be_made_again_keeps_its_room_until_it_is() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
+    fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
+    has_other(&script, &json!([]));
+    fixture.reconcile("data-copy", &other_key()).await;
+    // Its source has another type now.
+    let version = json!({ "compute.datumapis.com/data-version": "f00-40" });
+    is_on_hub(&script, &secret("ns-n1", "2", "old", &version));
+    let mut source = secret("default", "3", &"x".repeat(39 << 10), &json!({}));
+    source["type"] = json!("kubernetes.io/tls");
+    script.say(SOURCE, 200, source);
+    script.asked();
+    let requeue = fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_secs(1)));
+    assert_eq!(script.writes(), [format!("hub DELETE {SECRETS}/db")]);
+    // It is gone, and another namespace of the project wants what was its room.
+    script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([])));
+    script.say(&format!("hub GET {SECRETS}/db"), 404, refusal(404));
+    script.say(SOURCE, 503, refusal(503));
+    fixture.reconcile("data-copy", &key()).await;
+    let mut wants = on_hub("pending");
+    wants["metadata"]["namespace"] = json!("ns-n2");
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, wants);
+    let theirs = secret("other", "1", &"y".repeat(30 << 10), &json!({}));
+    script.say("project single GET /api/v1/namespaces/other/secrets/db", 200, theirs);
+    script.asked();
+    fixture.reconcile("data-copy", &other_key()).await;
+    let (line, body) = script.sent().pop().unwrap();
+    let web = format!("hub PATCH {DEPLOYMENTS}/ns-n2/workloaddeployments/web");
+    assert!(line.starts_with(&web), "{line}");
+    assert!(body.to_string().contains("may have 65536 bytes"), "{body}");
+    let mut source = secret("default", "3", &"x".repeat(39 << 10), &json!({}));
+    source["type"] = json!("kubernetes.io/tls");
+    script.say(SOURCE, 200, source);
+    script.asked();
+    fixture.reconcile("data-copy", &key()).await;
+    assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_namespace_that_cannot_be_listed_is_told_and_the_log_names_it() {
+    let (script, log) = (Arc::<Script>::default(), Log::default());
+    let _logs = tracing::subscriber::set_default(log.subscriber());
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
+    has_other(&script, &json!([]));
+    script.say("hub GET /api/v1/namespaces/ns-n2/configmaps", 403, refusal(403));
+    let me = json!({ "status": { "userInfo": { "username": "me" } } });
+    script.say("hub POST /apis/authentication.k8s.io/v1/selfsubjectreviews", 201, me);
+    let requeue = is_told(&fixture, &script, "those of its project are being counted").await;
+    assert_eq!(requeue, Requeue::After(Duration::from_secs(15)));
+    for _ in 0..2 {
+        fixture.reconcile("data-copy", &other_key()).await;
+    }
+    let says = "in a namespace of the platform cannot be listed; have an operator look into the controller's log";
+    is_told(&fixture, &script, says).await;
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("failed to list")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("namespace=\"ns-n2\""), "{text}");
+    has_other(&script, &json!([]));
+    fixture.reconcile("data-copy", &other_key()).await;
+    script.asked();
+    fixture.reconcile("data-copy", &key()).await;
+    assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+}
+
+#[tokio::test]
+async fn sources_that_cannot_be_written_keep_no_others_from_their_turn() {
+    let script = Arc::<Script>::default();
+    project_answers(&script);
+    let wide = |rules: &mut Rules| rules.data_bytes = 64 << 20;
+    let fixture = Fixture::with_rules(management(true), &[SINGLE], script.answer(), wide).await;
+    list_all(&fixture, &[SINGLE]);
+    fill(&script, &fixture);
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
+    let names: Vec<String> = (0..20).map(|index| format!("s{index:02}")).collect();
+    let mut one = on_hub("pending");
+    let sources: Vec<Value> = names
+        .iter()
+        .map(|name| json!({ "secretRef": { "name": name } }))
+        .collect();
+    one["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"] = json!([{ "envFrom": sources }]);
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, one);
+    for name in &names {
+        let mut source = secret("default", "1", &"x".repeat(250 << 10), &json!({}));
+        source["metadata"]["name"] = json!(name);
+        script.say(
+            &format!("project single GET /api/v1/namespaces/default/secrets/{name}"),
+            200,
+            source,
+        );
+    }
+    script.say(&format!("hub POST {SECRETS}"), 422, refusal(422));
+    let posted = async || {
+        script.asked();
+        fixture.reconcile("data-copy", &key()).await;
+        let mut sent = script.sent();
+        sent.retain(|(line, _)| line.starts_with(&format!("hub POST {SECRETS}")));
+        let name = |(_, body): (_, Value)| body["metadata"]["name"].as_str().unwrap().to_owned();
+        sent.into_iter().map(name).collect::<Vec<String>>()
+    };
+    let first = posted().await;
+    assert_eq!(first, names[..first.len()]);
+    assert!(first.len() > 10 && first.len() < 20, "{first:?}");
+    let second = posted().await;
+    assert!(
+        names[first.len()..].iter().all(|one| second.contains(one)),
+        "{second:?}"
+    );
 }
 
 #[tokio::test]
@@ -226,7 +347,8 @@ async fn switched_off_it_reads_no_project_and_deletes_the_copies_that_nothing_na
     let (script, log) = (Arc::<Script>::default(), Log::default());
     let _logs = tracing::subscriber::set_default(log.subscriber());
     project_answers(&script);
-    let fixture = Fixture::carrying_no_data(management(true), &[SINGLE], script.answer()).await;
+    let off = |rules: &mut Rules| rules.carries_data = false;
+    let fixture = Fixture::with_rules(management(true), &[SINGLE], script.answer(), off).await;
     list_all(&fixture, &[SINGLE]);
     fill(&script, &fixture);
     let copy = json!({ "compute.datumapis.com/data-version": "1" });
