@@ -8,8 +8,9 @@
 //! - A copy holds what its source holds, its version, and nothing else of it. What another client changes of it is written again.
 //! - It is deleted when a live list finds no WorkloadDeployment that names it.
 //! - What all hub namespaces of a project have is bounded, by all copies that are there, named or not ([`bytes_taken`]). Nothing is taken
-//!   away for that; what has no room comes as a source that [exceeds](Excess) something. What is deleted to be made again keeps its
-//!   room, unless the process ends in between.
+//!   away for that; what has no room comes as a source that [exceeds](Excess) something.
+//! - What is deleted to be made again is made in the same reconcile. Where another client's finalizer keeps the old one, it keeps its
+//!   room while the process runs.
 //! - What a city is to have is said after its copies are written. It is taken back by each change of what it is said of
 //!   (`federation`), so that nothing starts with data that are older than the template.
 //!
@@ -249,12 +250,34 @@ struct Reconcile<'s, 'a> {
 
 /// How a copy stands.
 enum State {
-    Carried(String),
-    /// The project has none; the version of the copy of the one that was.
-    Absent(Option<String>),
-    /// It cannot be carried, and the user is told why; the version of the copy that stays.
-    Fault(String, Option<String>),
+    /// The hub has this version, or gets it by this plan.
+    Carried {
+        version: String,
+        is_there: bool,
+    },
+    /// The project has none.
+    Absent(OnHub),
+    /// It cannot be carried, and the user is told why.
+    Fault(String, OnHub),
     Unknown,
+}
+
+/// What stays at the name of a copy.
+enum OnHub {
+    Nothing,
+    /// A copy of ours, with this version.
+    Copy(String),
+    /// What has no version of ours.
+    Other,
+}
+
+impl OnHub {
+    fn of(copy: Option<&Object>) -> Self {
+        let Some(copy) = copy else { return Self::Nothing };
+        let version = copy.annotation(annotations::DATA_VERSION);
+        let version = version.filter(|_| is_ours(copy) && !copy.deleting());
+        version.map_or(Self::Other, |version| Self::Copy(version.to_owned()))
+    }
 }
 
 impl<'a> Reconcile<'_, 'a> {
@@ -272,15 +295,11 @@ impl<'a> Reconcile<'_, 'a> {
             let edit = edit.label(labels::REFERENCED_DATA, labels::REFERENCED_DATA_TRUE);
             self.plan.actions.extend(edit.action());
         }
-        let find = |reference: &Reference| {
-            let mut copies = copies.iter();
-            let found = copies.find(|(kind, one)| *kind == reference.kind && one.name() == reference.name);
-            found.map(|(_, copy)| *copy)
-        };
-        let states: Vec<(&Reference, State)> = needed.iter().map(|one| (one, self.keep(one, find(one)))).collect();
+        let keep = |one| (one, self.keep(one, copy_of(copies, one)));
+        let states: Vec<(&Reference, State)> = needed.iter().map(keep).collect();
         self.remove(copies);
         for deployment in self.seen.deployments {
-            self.expect(deployment, &states);
+            self.expect(deployment, copies, &states);
         }
         if self.seen.has_more {
             self.plan.requeue_within(NEXT);
@@ -347,44 +366,51 @@ impl<'a> Reconcile<'_, 'a> {
             Some(copy) if !is_ours(copy) => {
                 self.plan.notes.push(Note::Foreign(target));
                 let message = messages::held_on_the_hub(reference.kind.kind, &reference.name);
-                return State::Fault(message, None);
+                return State::Fault(message, OnHub::Other);
             }
             _ => {}
         }
         let source = match self.source(reference) {
             Source::Found(source) if !source.deleting() => source,
             other => {
-                let mended = copy.and_then(|copy| labelled(reference.kind, copy).action());
-                self.plan.actions.extend(mended);
+                self.mend(reference, copy);
                 return match other {
-                    Source::Found(_) | Source::Absent => State::Absent(copied(copy)),
+                    Source::Found(_) | Source::Absent => State::Absent(OnHub::of(copy)),
                     Source::Forbidden => {
                         let message = messages::data_not_readable(reference.kind.kind, &reference.name);
-                        State::Fault(message, copied(copy))
+                        State::Fault(message, OnHub::of(copy))
                     }
                     Source::Unknown => State::Unknown,
                 };
             }
         };
         if let Some(excess) = source.excess() {
-            let message = format!("{} {} {excess}; {}", reference.kind.kind, reference.name, excess.fix());
-            if excess == (Excess::DataUncounted { fails: false }) {
+            self.mend(reference, copy);
+            if matches!(excess, Excess::DataUncounted { .. }) {
                 self.plan.requeue_within(AWAITED);
             }
-            return State::Fault(message, copied(copy));
+            let message = format!("{} {} {excess}; {}", reference.kind.kind, reference.name, excess.fix());
+            return State::Fault(message, OnHub::of(copy));
         }
         let Some(version) = source.annotation(annotations::DATA_VERSION) else {
             return State::Unknown;
         };
+        let version = version.to_owned();
         match copy {
-            Some(copy) if is_at(copy, version) => {}
+            Some(copy) if is_at(copy, &version) => {
+                return State::Carried {
+                    version,
+                    is_there: true,
+                };
+            }
             Some(copy) if is_made_again(copy, source) => {
                 self.delete(reference, copy, Vec::new());
+                self.create(reference, source, &version);
+                // A finalizer of another client may keep it.
                 self.plan.requeue_within(NEXT);
-                return State::Unknown;
             }
             Some(copy) => {
-                let mut edit = labelled(reference.kind, copy).annotation(annotations::DATA_VERSION, Some(version));
+                let mut edit = labelled(reference.kind, copy).annotation(annotations::DATA_VERSION, Some(&version));
                 for field in FIELDS {
                     edit = match source.data.get(field) {
                         Some(value) => edit.set(&[field], value.clone()),
@@ -393,9 +419,18 @@ impl<'a> Reconcile<'_, 'a> {
                 }
                 self.plan.actions.extend(edit.action());
             }
-            None => self.create(reference, source, version),
+            None => self.create(reference, source, &version),
         }
-        State::Carried(version.to_owned())
+        State::Carried {
+            version,
+            is_there: false,
+        }
+    }
+
+    /// Gives a copy of ours that stays as it is the labels that it lost.
+    fn mend(&mut self, reference: &Reference, copy: Option<&Object>) {
+        let mended = copy.and_then(|copy| labelled(reference.kind, copy).action());
+        self.plan.actions.extend(mended);
     }
 
     /// What the project says, where the namespace is its own: an earlier Project of the name, or one of another installation,
@@ -450,7 +485,7 @@ impl<'a> Reconcile<'_, 'a> {
     }
 
     /// Says on a WorkloadDeployment what its city is to have.
-    fn expect(&mut self, deployment: &Object, states: &[(&Reference, State)]) {
+    fn expect(&mut self, deployment: &Object, copies: &[(Kind, &Object)], states: &[(&Reference, State)]) {
         let expected = Expected::of(deployment);
         let is_ours = deployment.marked() && !deployment.deleting();
         if !is_ours || expected == Expected::Anything {
@@ -470,31 +505,47 @@ impl<'a> Reconcile<'_, 'a> {
             return;
         }
         let (mut versions, mut fault) = (Vec::new(), None);
-        // Of all that is named, what the city has or gets.
-        let mut is_known = true;
+        // Whether it is known of all that is named what its city has or gets, and whether the hub has it already.
+        let (mut is_known, mut is_there) = (true, true);
         for reference in &named {
-            let (version, message) = match states.iter().find(|(one, _)| *one == reference) {
-                Some((_, State::Carried(version))) => (Some(version), None),
-                Some((_, State::Absent(copied))) if references::is_optional(deployment, reference) => {
-                    versions.extend(copied.as_deref().map(|version| (reference, version)));
+            let is_optional = references::is_optional(deployment, reference);
+            let of_it = states.iter().find(|(one, _)| *one == reference);
+            let unlisted;
+            let (on_hub, message) = match of_it.map(|(_, state)| state) {
+                Some(State::Carried {
+                    version,
+                    is_there: there,
+                }) => {
+                    is_there &= there;
+                    versions.push((reference, version.clone()));
                     continue;
                 }
-                Some((_, State::Absent(copied))) => {
-                    let message = messages::data_not_found(reference.kind.kind, &reference.name);
-                    (copied.as_ref(), Some(message))
+                Some(State::Unknown) => {
+                    is_known = false;
+                    continue;
                 }
-                Some((_, State::Fault(message, copied))) => (copied.as_ref(), Some(message.clone())),
-                Some((_, State::Unknown)) => (None, None),
-                None => (None, Some(not_carried(reference))),
+                Some(State::Absent(on_hub)) => {
+                    let message = || messages::data_not_found(reference.kind.kind, &reference.name);
+                    (on_hub, (!is_optional).then(message))
+                }
+                Some(State::Fault(message, on_hub)) => (on_hub, Some(message.clone())),
+                None => {
+                    unlisted = OnHub::of(copy_of(copies, reference));
+                    (&unlisted, Some(not_carried(reference)))
+                }
             };
-            is_known &= version.is_some();
-            versions.extend(version.map(|version| (reference, version.as_str())));
+            match on_hub {
+                OnHub::Copy(version) => versions.push((reference, version.clone())),
+                // Its city goes on without it.
+                OnHub::Nothing if is_optional => {}
+                OnHub::Nothing | OnHub::Other => is_known = false,
+            }
             fault = fault.or(message);
         }
         if fault.is_none() && !is_known {
             return;
         }
-        let hash = referenced_data::hash(versions);
+        let hash = referenced_data::hash(versions.iter().map(|(one, version)| (*one, version.as_str())));
         let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
         if fault.is_some() {
             // What is old waits for a long time already.
@@ -504,11 +555,14 @@ impl<'a> Reconcile<'_, 'a> {
         let edit = match (&fault, expected) {
             // What is new does not start with older data than its template.
             (Some(_), Expected::Pending(_)) => edit,
-            // What starts of a template that had all begins with what its city has of it.
-            _ if is_known && expected != Expected::Hash(&hash) => {
-                edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash))
+            // What starts of a template that had all begins with what its city has of it. What the hub may refuse is not there yet.
+            (_, Expected::Hash(_)) if !is_known => edit,
+            (_, Expected::Hash(_)) if !is_there => {
+                self.plan.requeue_within(NEXT);
+                edit
             }
-            _ => edit,
+            (_, Expected::Hash(before)) if before == hash => edit,
+            _ => edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash)),
         };
         let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, fault.as_deref());
         self.plan.actions.extend(edit.action());
@@ -546,6 +600,8 @@ pub fn has_had_some(namespace: &Object) -> bool {
     namespace.label(labels::REFERENCED_DATA).is_some()
 }
 
-fn copied(copy: Option<&Object>) -> Option<String> {
-    copy?.annotation(annotations::DATA_VERSION).map(str::to_owned)
+fn copy_of<'a>(copies: &[(Kind, &'a Object)], reference: &Reference) -> Option<&'a Object> {
+    let mut copies = copies.iter();
+    let found = copies.find(|(kind, one)| *kind == reference.kind && one.name() == reference.name);
+    found.map(|(_, copy)| *copy)
 }

@@ -119,8 +119,8 @@ pub enum Excess {
     },
     /// A ConfigMap or Secret: not all copies of its project were counted since the process started.
     DataUncounted {
-        /// Whether those of a namespace could not be listed.
-        fails: bool,
+        /// Whether the hub gives no right to list those of a namespace.
+        is_denied: bool,
     },
     /// What its cell or city writes to the hub is larger together.
     CellBytes {
@@ -153,8 +153,10 @@ impl Excess {
             Self::DataBytes { .. } => {
                 "name fewer or smaller ones, wait until what earlier templates name is gone, or have the limit raised"
             }
-            Self::DataUncounted { fails: false } => "it is tried again",
-            Self::DataUncounted { fails: true } => "have an operator look into the controller's log, which names it",
+            Self::DataUncounted { is_denied: false } => "it is tried again",
+            Self::DataUncounted { is_denied: true } => {
+                "have an operator look into the controller's log, which names it"
+            }
             Self::CellBytes { .. } => "have an operator look at what its city reports, or raise the limit of the city",
         }
     }
@@ -178,10 +180,10 @@ impl fmt::Display for Excess {
                 f,
                 "is not carried: the ConfigMaps and Secrets of its project may have {limit} bytes on the platform"
             ),
-            Self::DataUncounted { fails: false } => {
+            Self::DataUncounted { is_denied: false } => {
                 write!(f, "is not carried yet: those of its project are being counted")
             }
-            Self::DataUncounted { fails: true } => write!(
+            Self::DataUncounted { is_denied: true } => write!(
                 f,
                 "is not carried: those that its project has in a namespace of the platform cannot be listed"
             ),

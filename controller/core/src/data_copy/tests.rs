@@ -439,12 +439,18 @@ fn copies_that_are_not_carried_any_more_stay_as_they_are_until_nothing_names_the
 }
 
 #[test]
-fn a_secret_of_another_type_takes_the_place_of_the_copy() {
+fn a_secret_of_another_type_takes_the_place_of_the_copy_in_one_reconcile() {
     let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
     servers.settle(reconcile);
     servers.change(&project(), SECRET, "default", "db", |one| {
         one.data["type"] = json!("kubernetes.io/tls")
     });
+    // Between two the project may fall silent, and what runs would be without it.
+    let plan = reconcile(&servers);
+    assert!(
+        matches!(plan.actions[..], [Action::Delete { .. }, Action::Create { .. }]),
+        "{plan:?}"
+    );
     servers.settle(reconcile);
     assert_eq!(
         copy(&servers, "secrets/db").unwrap().text("/type"),
@@ -574,18 +580,11 @@ fn where_one_of_two_cannot_grow_what_starts_is_to_have_the_other_as_its_city_has
     }
     let mut changed = servers.clone();
     settle(&mut servers);
-    let of_copies = |servers: &FakeServers| {
-        let named = ["secrets/a", "secrets/b"].map(|key| {
-            let version = copy(servers, key).unwrap().annotation(annotations::DATA_VERSION);
-            (Reference::of_key(key).unwrap(), version.unwrap().to_owned())
-        });
-        hash(named.iter().map(|(one, version)| (one, &**version)))
-    };
     assert_eq!(copy(&servers, "secrets/b").unwrap().text("/data/key"), Some("eQ=="));
     let (Expected::Hash(expected_now), Some(why)) = expected(&servers, "web-0") else {
         panic!()
     };
-    assert_eq!(expected_now, of_copies(&servers));
+    assert_eq!(expected_now, hash_of(&servers, &["secrets/a", "secrets/b"]));
     assert!(why.starts_with("Secret a is not carried"), "{why}");
     // What a new template names is not what its city has.
     changed.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0", |one| {
@@ -597,6 +596,104 @@ fn where_one_of_two_cannot_grow_what_starts_is_to_have_the_other_as_its_city_has
     });
     settle(&mut changed);
     assert!(matches!(expected(&changed, "web-0"), (Expected::Pending(Some(_)), _)));
+}
+
+/// What a city has of these copies, which the hub has.
+fn hash_of(servers: &FakeServers, keys: &[&str]) -> String {
+    let version = |key: &str| {
+        let copy = copy(servers, key).unwrap();
+        copy.annotation(annotations::DATA_VERSION).unwrap().to_owned()
+    };
+    let named: Vec<(Reference, String)> = keys
+        .iter()
+        .map(|key| (Reference::of_key(key).unwrap(), version(key)))
+        .collect();
+    hash(named.iter().map(|(one, version)| (one, version.as_str())))
+}
+
+#[test]
+fn what_can_be_done_without_and_cannot_be_carried_holds_up_nothing_that_started_before() {
+    let mut servers = with(
+        servers(&[&["secrets/a", "secrets/b"]]),
+        &[secret("default", "b", "eA==")],
+    );
+    servers.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web-0", |one| {
+        let from = &mut one.data["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["envFrom"][0];
+        from["secretRef"]["optional"] = json!(true);
+    });
+    servers.settle(reconcile);
+    servers.put(&project(), SECRET, secret("default", "a", &"x".repeat(2 * LIMIT)));
+    servers.change(&project(), SECRET, "default", "b", |one| {
+        one.data["data"]["key"] = json!("eQ==");
+    });
+    servers.settle(reconcile);
+    let (Expected::Hash(now), Some(why)) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert!(why.starts_with("Secret a has "), "{why}");
+    let before = now.to_owned();
+    assert_eq!(before, hash_of(&servers, &["secrets/b"]));
+    // Another client's object at its name would be in the city, whatever it is.
+    servers.put(&Plane::Hub, SECRET, secret("ns-n1", "a", "theirs"));
+    servers.change(&project(), SECRET, "default", "b", |one| {
+        one.data["data"]["key"] = json!("eg==");
+    });
+    servers.settle(reconcile);
+    assert!(matches!(expected(&servers, "web-0"), (Expected::Hash(now), Some(_)) if now == before));
+}
+
+#[test]
+fn what_others_push_out_of_those_that_are_carried_counts_as_its_city_has_it() {
+    let names: Vec<String> = (0..MOST).map(|index| format!("s{index:04}")).collect();
+    let mut sources: Vec<Object> = names.iter().map(|name| secret("default", name, "eA==")).collect();
+    sources.extend(["a", "z"].map(|name| secret("default", name, "eA==")));
+    let mut servers = with(servers(&[&["secrets/a", "secrets/z"]]), &sources);
+    servers.settle(reconcile);
+    let keys: Vec<String> = names.iter().map(|name| format!("secrets/{name}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    servers.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment("web-1", &keys));
+    servers.change(&project(), SECRET, "default", "a", |one| {
+        one.data["data"]["key"] = json!("eQ==");
+    });
+    servers.settle(reconcile);
+    let (Expected::Hash(now), Some(why)) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert!(why.contains("Secret z is not carried"), "{why}");
+    assert_eq!(copy(&servers, "secrets/a").unwrap().text("/data/key"), Some("eQ=="));
+    assert_eq!(now, hash_of(&servers, &["secrets/a", "secrets/z"]));
+}
+
+#[test]
+fn what_the_hub_has_not_taken_is_not_expected_of_what_started_before() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    servers.settle(reconcile);
+    servers.change(&project(), SECRET, "default", "db", |one| {
+        one.data["data"]["key"] = json!("eQ==");
+    });
+    // Its write may be refused.
+    let plan = reconcile(&servers);
+    let kinds: Vec<Kind> = plan.actions.iter().map(|action| action.target().kind).collect();
+    assert_eq!((kinds, plan.requeue), (vec![SECRET], Some(NEXT)));
+    servers.settle(reconcile);
+    let (Expected::Hash(now), None) = expected(&servers, "web-0") else {
+        panic!()
+    };
+    assert_eq!(now, hash_of(&servers, &["secrets/db"]));
+}
+
+#[test]
+fn a_copy_that_stays_as_it_is_for_want_of_room_keeps_its_labels() {
+    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
+    servers.settle(reconcile);
+    servers.change(&Plane::Hub, SECRET, "ns-n1", "db", |one| {
+        one.metadata.labels.as_mut().unwrap().remove(MANAGED_BY);
+    });
+    servers.change(&project(), SECRET, "default", "db", |one| {
+        one.data["data"]["key"] = json!("x".repeat(2 * LIMIT));
+    });
+    servers.settle(reconcile);
+    assert!(copy(&servers, "secrets/db").unwrap().marked());
 }
 
 #[test]

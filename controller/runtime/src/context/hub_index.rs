@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
@@ -15,6 +16,7 @@ type Owner = (String, String);
 #[derive(Debug, Default)]
 pub struct HubIndex {
     names: RwLock<BTreeMap<Owner, BTreeSet<String>>>,
+    is_listed: AtomicBool,
 }
 
 impl HubIndex {
@@ -23,7 +25,8 @@ impl HubIndex {
         let (before, now) = match change {
             Change::Applied { before, now } => (before.as_deref(), Some(now.as_ref())),
             Change::Gone { last, .. } => (last.as_deref(), None),
-            Change::Unreadable { .. } | Change::Listed | Change::Lost | Change::Cleared => return,
+            Change::Listed => return self.is_listed.store(true, Ordering::Release),
+            Change::Unreadable { .. } | Change::Lost | Change::Cleared => return,
         };
         let mut names = write(&self.names);
         if let Some((owner, name)) = before.and_then(owned) {
@@ -38,6 +41,11 @@ impl HubIndex {
         if let Some((owner, name)) = now.and_then(owned) {
             names.entry(owner).or_default().insert(name);
         }
+    }
+
+    /// Whether all Namespaces of the hub were taken in: while the events of the first list come, some are not there yet.
+    pub fn is_listed(&self) -> bool {
+        self.is_listed.load(Ordering::Acquire)
     }
 
     /// Hub Namespaces of a project's namespace.
@@ -103,5 +111,8 @@ mod tests {
             last: Some(second),
         });
         assert!(index.of("p", "a").is_empty());
+        assert!(!index.is_listed());
+        index.note(&Change::Listed);
+        assert!(index.is_listed());
     }
 }

@@ -244,6 +244,12 @@ impl Fixture {
         self.notify(plane, kind, testing::list(&self.store(plane, kind), objects));
     }
 
+    /// The watch of a kind breaks.
+    pub(crate) fn lose(&self, plane: &Plane, kind: Kind) {
+        let changes = self.store(plane, kind).lose("broken".to_owned()).into_iter();
+        self.notify(plane, kind, changes.collect());
+    }
+
     /// An object comes or changes.
     pub(crate) fn put(&self, plane: &Plane, kind: Kind, object: Value) {
         self.notify(plane, kind, testing::put(&self.store(plane, kind), object));

@@ -4,7 +4,7 @@
 //! taken at once, by whichever of its namespaces: two that write at the same time do not both get the last room. A copy that is
 //! deleted to be made again keeps its room until it is there, so that no other copy takes it meanwhile.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Mutex;
 
 use popcell_core::limits::Excess;
@@ -20,8 +20,8 @@ pub struct DataBudget(Mutex<Budget>);
 struct Budget {
     namespaces: HashMap<String, Namespace>,
     projects: HashMap<String, Usage>,
-    /// Namespaces whose last list failed.
-    failing: HashSet<String>,
+    /// Namespaces whose last list failed, and whether the hub gave no right to it.
+    failing: HashMap<String, bool>,
 }
 
 /// What a hub namespace has.
@@ -76,12 +76,13 @@ impl Budget {
 }
 
 impl DataBudget {
-    /// What a hub namespace has, by a list: of which project, and what each copy takes. Of reserved room what `is_needed` is kept.
+    /// What a hub namespace has, by a list: of which project, what each copy takes, and whether it is going. Of reserved room that is
+    /// kept which `is_needed`, of what is gone or going.
     pub(crate) fn put(
         &self,
         namespace: &str,
         project: &str,
-        listed: impl IntoIterator<Item = (Reference, usize)>,
+        listed: impl IntoIterator<Item = (Reference, usize, bool)>,
         is_needed: impl Fn(&Reference) -> bool,
     ) {
         let mut all = lock(&self.0);
@@ -89,9 +90,9 @@ impl DataBudget {
         let rooms = before.into_iter().flat_map(|before| &before.copies);
         let reserved = rooms.filter(|(one, room)| room.is_reserved && is_needed(one));
         let mut copies: HashMap<Reference, Room> = reserved.map(|(one, room)| (one.clone(), *room)).collect();
-        for (one, bytes) in listed {
+        for (one, bytes, is_going) in listed {
             let room = copies.entry(one).or_default();
-            room.bytes = room.bytes.max(bytes);
+            room.bytes = if is_going { room.bytes.max(bytes) } else { bytes };
         }
         let project = project.to_owned();
         all.put(namespace, Some(Namespace { project, copies }));
@@ -102,9 +103,18 @@ impl DataBudget {
         lock(&self.0).put(namespace, None);
     }
 
-    /// A hub namespace was not listed; whether that is news.
-    pub(crate) fn fail(&self, namespace: &str) -> bool {
-        lock(&self.0).failing.insert(namespace.to_owned())
+    /// A hub namespace was not listed; whether it is news that the hub gives no right to.
+    pub(crate) fn fail(&self, namespace: &str, is_denied: bool) -> bool {
+        let before = lock(&self.0).failing.insert(namespace.to_owned(), is_denied);
+        is_denied && before != Some(true)
+    }
+
+    /// What of a hub namespace has reserved room.
+    pub(crate) fn reserved(&self, namespace: &str) -> Vec<Reference> {
+        let all = lock(&self.0);
+        let copies = all.namespaces.get(namespace).into_iter().flat_map(|one| &one.copies);
+        let reserved = copies.filter(|(_, room)| room.is_reserved);
+        reserved.map(|(one, _)| one.clone()).collect()
     }
 
     /// Whether all that a project has is counted.
@@ -132,7 +142,7 @@ impl DataBudget {
                 Ok(())
             }
             _ => Err(Excess::DataUncounted {
-                fails: missing.any(|name| failing.contains(name)),
+                is_denied: missing.any(|name| failing.get(name) == Some(&true)),
             }),
         }
     }
@@ -195,7 +205,7 @@ mod tests {
 
     /// A list of a namespace: its copies, and what each has.
     fn put(budget: &DataBudget, namespace: &str, project: &str, listed: &[(&str, usize)]) {
-        let listed = listed.iter().map(|(name, bytes)| (secret(name), *bytes));
+        let listed = listed.iter().map(|(name, bytes)| (secret(name), *bytes, false));
         budget.put(namespace, project, listed, |one| one.name != "unnamed");
     }
 
@@ -237,14 +247,14 @@ mod tests {
         }
         budget.reserve("a", &secret("none"), true);
         // It goes; of what nobody names any more the room is free.
-        for listed in [&copies[..], &[], &[]] {
-            put(&budget, "a", "p", listed);
+        let going = copies.map(|(name, bytes)| (secret(name), bytes, true));
+        for listed in [&going[..], &[], &[]] {
+            budget.put("a", "p", listed.iter().cloned(), |one| one.name != "unnamed");
             assert!(!take("b", "one", 4), "{listed:?}");
+            assert_eq!(budget.reserved("a"), [secret("one")]);
         }
         assert!(take("b", "one", 3) && take("a", "one", 7) && !take("a", "one", 8));
-        // What is there again counts as it is.
-        put(&budget, "a", "p", &[("one", 5)]);
-        budget.reserve("a", &secret("one"), false);
+        // What is there, again or because it was not deleted, counts as it is.
         put(&budget, "a", "p", &[("one", 5)]);
         assert!(take("b", "two", 2) && !take("b", "two", 3));
     }
@@ -253,17 +263,19 @@ mod tests {
     fn all_is_counted_once_each_namespace_with_copies_was_listed() {
         let budget = DataBudget::default();
         let both = ["a".to_owned(), "b".to_owned()];
-        let uncounted = |fails| Err(Excess::DataUncounted { fails });
+        let uncounted = |is_denied| Err(Excess::DataUncounted { is_denied });
         assert_eq!(budget.count("p", &[]), uncounted(false));
         put(&budget, "a", "p", &[]);
         put(&budget, "b", "other", &[]);
         assert_eq!(budget.count("p", &both), uncounted(false));
-        // Whoever waits for what cannot be listed is told that, and the log has it once.
-        assert!(budget.fail("b") && !budget.fail("b"));
+        // Whoever waits for what the hub denies is told that, and the log has it once.
+        assert!(!budget.fail("b", false));
+        assert_eq!(budget.count("p", &both), uncounted(false));
+        assert!(budget.fail("b", true) && !budget.fail("b", true));
         assert_eq!(budget.count("p", &both), uncounted(true));
         assert!(!budget.is_counted("p"));
         put(&budget, "b", "p", &[]);
         assert_eq!(budget.count("p", &both), Ok(()));
-        assert!(budget.is_counted("p") && budget.fail("b"));
+        assert!(budget.is_counted("p") && budget.fail("b", true));
     }
 }

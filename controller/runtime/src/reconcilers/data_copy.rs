@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations::{DATA_PENDING, EXPECTED_REFERENCED_DATA, PREVIOUS_REFERENCES};
@@ -90,7 +90,8 @@ impl Stored {
         let largest = snapshot.context.rules.object_bytes;
         let listed = copies.iter().map(|(kind, copy)| {
             let name = copy.name().to_owned();
-            (Reference { kind: *kind, name }, data_copy::bytes_taken(copy, largest))
+            let bytes = data_copy::bytes_taken(copy, largest);
+            (Reference { kind: *kind, name }, bytes, copy.deleting())
         });
         let needed = self.needed();
         budget.put(name, id, listed, |one| needed.contains(one));
@@ -115,7 +116,7 @@ impl Reconciler for DataCopy {
             let Observed::Known(stored) = Stored::find(&Snapshot::new(context, live), key) else {
                 return Ok(());
             };
-            let first = lock(&self.left).remove(&key.name);
+            let mut next = lock(&self.left).remove(&key.name);
             let Some(stored) = stored.filter(|stored| stored.is_concerned(context)) else {
                 checked.retain(&key.name, []);
                 memory.data_budget.forget(&key.name);
@@ -126,8 +127,8 @@ impl Reconciler for DataCopy {
             }
             let has_access = self.read_copies(context, live, key).await;
             if !matches!(has_access, Ok(true)) {
-                let is_news = data_copy::has_had_some(&stored.namespace) && memory.data_budget.fail(&key.name);
-                if is_news && has_access.is_ok() {
+                let is_denied = has_access.is_ok() && data_copy::has_had_some(&stored.namespace);
+                if memory.data_budget.fail(&key.name, is_denied) {
                     warn!(
                         namespace = key.name,
                         "failed to list the ConfigMaps and Secrets of a hub namespace: the hub gives no right to, and its project gets no \
@@ -151,13 +152,12 @@ impl Reconciler for DataCopy {
             else {
                 return Ok(());
             };
-            match read_sources(context, live, (project, within), &stored, &memory, first).await {
-                Ok(Some(left)) => {
-                    lock(&self.left).insert(key.name.clone(), left);
-                }
-                Ok(None) => {}
+            if let Err(error) = read_sources(context, live, (project, within), &stored, &memory, &mut next).await {
                 // What is not needed any more goes all the same.
-                Err(error) => live.miss(project, error),
+                live.miss(project, error);
+            }
+            if let Some(next) = next {
+                lock(&self.left).insert(key.name.clone(), next);
             }
             Ok(())
         })
@@ -264,16 +264,16 @@ impl DataCopy {
     }
 }
 
-/// Reads what a project has of what is needed, and of each that differs the copy as a whole; beginning with the `first` of those that
-/// were left the last time. The first that is left now, if any is.
+/// Reads what a project has of what is needed, and of each that differs the copy as a whole. It begins with copies that were deleted
+/// and are not there again, then with the `next` that the last reconcile left; which it is now is written there.
 async fn read_sources(
     context: &Context,
     live: &mut LiveReads,
     (project, within): (&Plane, &str),
     stored: &Stored,
     memory: &Memory,
-    first: Option<Reference>,
-) -> Result<Option<Reference>, ApplyError> {
+    next: &mut Option<Reference>,
+) -> Result<(), ApplyError> {
     for kind in DATA {
         live.forget(project, kind);
     }
@@ -282,7 +282,7 @@ async fn read_sources(
     let lives = Snapshot::new(context, live).project_namespace(project, within);
     // An earlier namespace of the name gets nothing of this one.
     if !identity::is_current(&stored.namespace, lives.known().flatten().as_deref()) {
-        return Ok(None);
+        return Ok(());
     }
     let reading = Reading {
         context,
@@ -290,19 +290,28 @@ async fn read_sources(
         project,
         within,
         hub_namespace: stored.namespace.name(),
-        uncounted: uncounted(&Snapshot::new(context, live), memory, project),
+        uncounted: OnceLock::new(),
     };
+    let first = next.take();
     let mut needed = stored.needed();
     let begin = needed.iter().position(|one| Some(one) == first.as_ref());
     needed.rotate_left(begin.unwrap_or_default());
-    let (mut held, mut left) = (0, None);
+    let reserved = memory.data_budget.reserved(reading.hub_namespace);
+    needed.sort_by_key(|one| !reserved.contains(one));
+    let mut held = 0;
     for one in needed {
-        match reading.read(live, &one, held <= AT_ONCE).await? {
-            Some(bytes) => held += bytes,
-            None => left = left.or(Some(one)),
+        match reading.read(live, &one, held <= AT_ONCE).await {
+            Ok(Some(bytes)) => held += bytes,
+            Ok(None) => *next = next.take().or(Some(one)),
+            // Of this one: the others are read all the same.
+            Err(error @ ApplyError::Failed(_)) => live.miss(project, error),
+            Err(error) => {
+                *next = next.take().or(Some(one));
+                return Err(error);
+            }
         }
     }
-    Ok(left)
+    Ok(())
 }
 
 /// How the sources of a hub namespace are read.
@@ -312,8 +321,8 @@ struct Reading<'a> {
     project: &'a Plane,
     within: &'a str,
     hub_namespace: &'a str,
-    /// Why nothing that is new or grows has room.
-    uncounted: Option<Excess>,
+    /// Why nothing that is new or grows has room; looked for once, and only where something is or does.
+    uncounted: OnceLock<Option<Excess>>,
 }
 
 impl Reading<'_> {
@@ -342,7 +351,8 @@ impl Reading<'_> {
                 return Ok(None);
             }
             let limit = self.context.rules.object_bytes;
-            bytes = data_copy::noted(one.kind, source, version, copy, limit, |bytes| self.refused(one, bytes));
+            let refuses = |bytes| self.refused(&Snapshot::new(self.context, live), one, bytes);
+            bytes = data_copy::noted(one.kind, source, version, copy, limit, refuses);
             if bytes > 0 && listed.is_some() {
                 let whole = match whole {
                     Some(whole) => whole,
@@ -355,7 +365,7 @@ impl Reading<'_> {
             }
         }
         // While it is gone, or going, it keeps what it has.
-        if source.is_none() || listed.is_some_and(|copy| !copy.deleting()) {
+        if listed.is_some_and(|copy| !copy.deleting()) {
             budget.reserve(self.hub_namespace, one, is_made_again);
         }
         live.put(&target, source);
@@ -386,14 +396,17 @@ impl Reading<'_> {
     }
 
     /// What the project has too much of for a copy of so many bytes; where it has room, that is the copy's now.
-    fn refused(&self, copy: &Reference, bytes: usize) -> Option<Excess> {
+    fn refused(&self, snapshot: &Snapshot<'_>, copy: &Reference, bytes: usize) -> Option<Excess> {
         let (budget, limit) = (&self.memory.data_budget, self.context.rules.data_bytes);
         if budget.holds(self.hub_namespace, copy, bytes) {
             return None;
         }
-        let takes = || budget.take(self.hub_namespace, copy, bytes, limit);
-        let full = || (!takes()).then_some(Excess::DataBytes { limit });
-        self.uncounted.or_else(full)
+        let uncounted = || uncounted(snapshot, self.memory, self.project);
+        if let Some(excess) = self.uncounted.get_or_init(uncounted) {
+            return Some(*excess);
+        }
+        let takes = budget.take(self.hub_namespace, copy, bytes, limit);
+        (!takes).then_some(Excess::DataBytes { limit })
     }
 }
 
@@ -402,6 +415,9 @@ fn uncounted(snapshot: &Snapshot<'_>, memory: &Memory, project: &Plane) -> Optio
     snapshot.project(project, |project| {
         if memory.data_budget.is_counted(project.id) {
             return None;
+        }
+        if !snapshot.context.hub_index.is_listed() {
+            return Some(Excess::DataUncounted { is_denied: false });
         }
         let mut all = snapshot.context.hub_index.of_project(project.id);
         all.retain(|name| has_copies(snapshot, project, name));

@@ -140,8 +140,7 @@ async fn a_secret_is_carried_by_name_and_read_again_but_not_written_while_it_sta
     // A change is read whole where it is to be written.
     script.say(SOURCE, 200, secret("default", "3", "other", &json!({})));
     fixture.reconcile("data-copy", &key()).await;
-    let patched: Vec<String> = script.writes();
-    assert_eq!(patched, [format!("hub PATCH {SECRETS}/db"), deployment]);
+    assert_eq!(script.writes(), [format!("hub PATCH {SECRETS}/db")]);
 }
 
 /// The hub namespace after its first copy.
@@ -236,17 +235,26 @@ async fn a_copy_that_is_deleted_to_be_made_again_keeps_its_room_until_it_is() {
     fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
     has_other(&script, &json!([]));
     fixture.reconcile("data-copy", &other_key()).await;
-    // Its source has another type now.
+    // Its source has another type now, and a finalizer keeps what is deleted.
     let version = json!({ "compute.datumapis.com/data-version": "f00-40" });
-    is_on_hub(&script, &secret("ns-n1", "2", "old", &version));
-    let mut source = secret("default", "3", &"x".repeat(39 << 10), &json!({}));
-    source["type"] = json!("kubernetes.io/tls");
-    script.say(SOURCE, 200, source);
+    let mut old = secret("ns-n1", "2", "old", &version);
+    is_on_hub(&script, &old);
+    let of_another_type = || {
+        let mut source = secret("default", "3", &"x".repeat(39 << 10), &json!({}));
+        source["type"] = json!("kubernetes.io/tls");
+        source
+    };
+    script.say(SOURCE, 200, of_another_type());
+    script.say(&format!("hub POST {SECRETS}"), 409, refusal(409));
     script.asked();
-    let requeue = fixture.reconcile("data-copy", &key()).await;
-    assert_eq!(requeue, Requeue::After(Duration::from_secs(1)));
-    assert_eq!(script.writes(), [format!("hub DELETE {SECRETS}/db")]);
-    // It is gone, and another namespace of the project wants what was its room.
+    fixture.reconcile("data-copy", &key()).await;
+    let made_again = [format!("hub DELETE {SECRETS}/db"), format!("hub POST {SECRETS}")];
+    assert_eq!(script.writes()[..2], made_again);
+    old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    old["metadata"]["finalizers"] = json!(["a/b"]);
+    is_on_hub(&script, &old);
+    fixture.reconcile("data-copy", &key()).await;
+    // It is gone, the project is silent, and another namespace of the project wants what was its room.
     script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([])));
     script.say(&format!("hub GET {SECRETS}/db"), 404, refusal(404));
     script.say(SOURCE, 503, refusal(503));
@@ -262,12 +270,41 @@ async fn a_copy_that_is_deleted_to_be_made_again_keeps_its_room_until_it_is() {
     let web = format!("hub PATCH {DEPLOYMENTS}/ns-n2/workloaddeployments/web");
     assert!(line.starts_with(&web), "{line}");
     assert!(body.to_string().contains("may have 65536 bytes"), "{body}");
-    let mut source = secret("default", "3", &"x".repeat(39 << 10), &json!({}));
+    script.say(SOURCE, 200, of_another_type());
+    script.say(&format!("hub POST {SECRETS}"), 201, json!({ "kind": "Status" }));
+    script.asked();
+    fixture.reconcile("data-copy", &key()).await;
+    assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+}
+
+#[tokio::test]
+async fn a_copy_is_made_again_also_while_the_others_of_its_project_are_being_counted() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, with_copies());
+    fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
+    let version = json!({ "compute.datumapis.com/data-version": "f00-1" });
+    is_on_hub(&script, &secret("ns-n1", "2", "old", &version));
+    let mut source = secret("default", "3", "new", &json!({}));
     source["type"] = json!("kubernetes.io/tls");
     script.say(SOURCE, 200, source);
     script.asked();
     fixture.reconcile("data-copy", &key()).await;
-    assert!(script.writes().contains(&format!("hub POST {SECRETS}")));
+    let made_again = [format!("hub DELETE {SECRETS}/db"), format!("hub POST {SECRETS}")];
+    assert_eq!(script.writes()[..2], made_again);
+}
+
+#[tokio::test]
+async fn what_was_counted_still_counts_after_the_watch_of_the_hub_was_lost() {
+    let script = Arc::<Script>::default();
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, other_namespace(&script));
+    has_other(&script, &json!([ending()]));
+    fixture.reconcile("data-copy", &other_key()).await;
+    fixture.lose(&Plane::Hub, WORKLOAD_DEPLOYMENT);
+    fixture.reconcile("data-copy", &other_key()).await;
+    fixture.list(&Plane::Hub, WORKLOAD_DEPLOYMENT, vec![on_hub("pending")]);
+    is_told(&fixture, &script, "may have 65536 bytes on the platform").await;
 }
 
 #[tokio::test]
@@ -324,6 +361,12 @@ async fn sources_that_cannot_be_written_keep_no_others_from_their_turn() {
         );
     }
     script.say(&format!("hub POST {SECRETS}"), 422, refusal(422));
+    // One that the project cannot read any more hides none either.
+    script.say(
+        "project single GET /api/v1/namespaces/default/secrets/s05",
+        500,
+        refusal(500),
+    );
     let posted = async || {
         script.asked();
         fixture.reconcile("data-copy", &key()).await;
@@ -332,14 +375,11 @@ async fn sources_that_cannot_be_written_keep_no_others_from_their_turn() {
         let name = |(_, body): (_, Value)| body["metadata"]["name"].as_str().unwrap().to_owned();
         sent.into_iter().map(name).collect::<Vec<String>>()
     };
-    let first = posted().await;
-    assert_eq!(first, names[..first.len()]);
-    assert!(first.len() > 10 && first.len() < 20, "{first:?}");
-    let second = posted().await;
-    assert!(
-        names[first.len()..].iter().all(|one| second.contains(one)),
-        "{second:?}"
-    );
+    let (first, second) = (posted().await, posted().await);
+    assert!(first.len() > 10 && !first.contains(&names[19]), "{first:?}");
+    let is_written = |one: &&String| first.contains(*one) || second.contains(*one);
+    let left: Vec<&String> = names.iter().filter(|one| !is_written(one)).collect();
+    assert_eq!(left, [&names[5]]);
 }
 
 #[tokio::test]
