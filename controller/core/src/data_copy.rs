@@ -251,10 +251,7 @@ struct Reconcile<'s, 'a> {
 /// How a copy stands.
 enum State {
     /// The hub has this version, or gets it by this plan.
-    Carried {
-        version: String,
-        is_there: bool,
-    },
+    Carried(String),
     /// The project has none.
     Absent(OnHub),
     /// It cannot be carried, and the user is told why.
@@ -361,6 +358,8 @@ impl<'a> Reconcile<'_, 'a> {
         match copy {
             Some(copy) if copy.deleting() => {
                 self.plan.notes.push(Note::WaitsFor(target));
+                // No event says when it is gone.
+                self.plan.requeue_within(AWAITED);
                 return State::Unknown;
             }
             Some(copy) if !is_ours(copy) => {
@@ -397,12 +396,7 @@ impl<'a> Reconcile<'_, 'a> {
         };
         let version = version.to_owned();
         match copy {
-            Some(copy) if is_at(copy, &version) => {
-                return State::Carried {
-                    version,
-                    is_there: true,
-                };
-            }
+            Some(copy) if is_at(copy, &version) => {}
             Some(copy) if is_made_again(copy, source) => {
                 self.delete(reference, copy, Vec::new());
                 self.create(reference, source, &version);
@@ -421,10 +415,7 @@ impl<'a> Reconcile<'_, 'a> {
             }
             None => self.create(reference, source, &version),
         }
-        State::Carried {
-            version,
-            is_there: false,
-        }
+        State::Carried(version)
     }
 
     /// Gives a copy of ours that stays as it is the labels that it lost.
@@ -505,18 +496,14 @@ impl<'a> Reconcile<'_, 'a> {
             return;
         }
         let (mut versions, mut fault) = (Vec::new(), None);
-        // Whether it is known of all that is named what its city has or gets, and whether the hub has it already.
-        let (mut is_known, mut is_there) = (true, true);
+        // Whether it is known of all that is named what its city has or gets.
+        let mut is_known = true;
         for reference in &named {
             let is_optional = references::is_optional(deployment, reference);
             let of_it = states.iter().find(|(one, _)| *one == reference);
             let unlisted;
             let (on_hub, message) = match of_it.map(|(_, state)| state) {
-                Some(State::Carried {
-                    version,
-                    is_there: there,
-                }) => {
-                    is_there &= there;
+                Some(State::Carried(version)) => {
                     versions.push((reference, version.clone()));
                     continue;
                 }
@@ -555,14 +542,17 @@ impl<'a> Reconcile<'_, 'a> {
         let edit = match (&fault, expected) {
             // What is new does not start with older data than its template.
             (Some(_), Expected::Pending(_)) => edit,
-            // What starts of a template that had all begins with what its city has of it. What the hub may refuse is not there yet.
-            (_, Expected::Hash(_)) if !is_known => edit,
-            (_, Expected::Hash(_)) if !is_there => {
-                self.plan.requeue_within(NEXT);
-                edit
+            // What starts of a template that had all begins with what its city has of it.
+            (_, Expected::Hash(before)) if before == hash || !is_known => edit,
+            _ => {
+                // What the hub refuses is not expected.
+                let this = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, deployment);
+                let copy =
+                    |one: &Reference| Target::namespaced(&Plane::Hub, one.kind, self.seen.namespace.name(), &one.name);
+                let rests = named.iter().map(|one| (this.clone(), copy(one)));
+                self.plan.rests.extend(rests);
+                edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash))
             }
-            (_, Expected::Hash(before)) if before == hash => edit,
-            _ => edit.annotation(annotations::EXPECTED_REFERENCED_DATA, Some(&hash)),
         };
         let edit = edit.annotation(annotations::REFERENCED_DATA_ERROR, fault.as_deref());
         self.plan.actions.extend(edit.action());

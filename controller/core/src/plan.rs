@@ -467,6 +467,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Whether they rest on each other.
     pub order: Order,
+    /// Of independent ones, which rest on which others all the same: the first of a pair is left out where one on the second failed.
+    pub rests: Vec<(Target, Target)>,
     /// Writes that rest on nothing and on which nothing rests, the status included: carried out at the end, whatever became
     /// of the rest. None of them is a delete.
     pub best_effort: Vec<Action>,

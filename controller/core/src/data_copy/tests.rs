@@ -448,7 +448,7 @@ fn a_secret_of_another_type_takes_the_place_of_the_copy_in_one_reconcile() {
     // Between two the project may fall silent, and what runs would be without it.
     let plan = reconcile(&servers);
     assert!(
-        matches!(plan.actions[..], [Action::Delete { .. }, Action::Create { .. }]),
+        matches!(plan.actions[..], [Action::Delete(_), Action::Create { .. }, ..]),
         "{plan:?}"
     );
     servers.settle(reconcile);
@@ -665,21 +665,16 @@ fn what_others_push_out_of_those_that_are_carried_counts_as_its_city_has_it() {
 }
 
 #[test]
-fn what_the_hub_has_not_taken_is_not_expected_of_what_started_before() {
-    let mut servers = with(servers(&[&["secrets/db"]]), &[secret("default", "db", "eA==")]);
-    servers.settle(reconcile);
-    servers.change(&project(), SECRET, "default", "db", |one| {
-        one.data["data"]["key"] = json!("eQ==");
-    });
-    // Its write may be refused.
-    let plan = reconcile(&servers);
-    let kinds: Vec<Kind> = plan.actions.iter().map(|action| action.target().kind).collect();
-    assert_eq!((kinds, plan.requeue), (vec![SECRET], Some(NEXT)));
-    servers.settle(reconcile);
-    let (Expected::Hash(now), None) = expected(&servers, "web-0") else {
-        panic!()
-    };
-    assert_eq!(now, hash_of(&servers, &["secrets/db"]));
+fn what_a_city_is_to_have_rests_on_the_writes_of_all_that_is_named() {
+    let sources = [secret("default", "a", "eA=="), secret("default", "b", "eA==")];
+    let servers = with(servers(&[&["secrets/a", "secrets/b"], &["secrets/b"]]), &sources);
+    let mut rests: Vec<String> = reconcile(&servers)
+        .rests
+        .iter()
+        .map(|(this, on)| format!("{} {}", this.name, on.name))
+        .collect();
+    rests.sort();
+    assert_eq!(rests, ["web-0 a", "web-0 b", "web-1 b"]);
 }
 
 #[test]

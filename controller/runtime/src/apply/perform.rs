@@ -141,7 +141,12 @@ impl Applier {
 
     async fn act(&self, plan: &Plan, difference: &Differ<'_>, responses: &mut WriteResponses) -> Course {
         let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
+        let mut failed = Vec::new();
         for action in &plan.actions {
+            let rests_on = |(this, on): &(Target, Target)| this == action.target() && failed.contains(&on);
+            if plan.rests.iter().any(rests_on) {
+                continue;
+            }
             if let Action::Delete(delete) = action
                 && self.holds(delete, difference).await
             {
@@ -163,6 +168,7 @@ impl Applier {
             };
             let ends = plan.order == Order::Sequential || error == ApplyError::NotAllowed;
             course.failures.push((action.target().plane.clone(), error));
+            failed.push(action.target());
             if ends {
                 break;
             }

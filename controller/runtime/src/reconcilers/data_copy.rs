@@ -296,8 +296,10 @@ async fn read_sources(
     let mut needed = stored.needed();
     let begin = needed.iter().position(|one| Some(one) == first.as_ref());
     needed.rotate_left(begin.unwrap_or_default());
-    let reserved = memory.data_budget.reserved(reading.hub_namespace);
-    needed.sort_by_key(|one| !reserved.contains(one));
+    if first.is_none() {
+        let reserved = memory.data_budget.reserved(reading.hub_namespace);
+        needed.sort_by_key(|one| !reserved.contains(one));
+    }
     let mut held = 0;
     for one in needed {
         match reading.read(live, &one, held <= AT_ONCE).await {
@@ -364,7 +366,7 @@ impl Reading<'_> {
                 live.put(&place, whole);
             }
         }
-        // While it is gone, or going, it keeps what it has.
+        // While it is gone, or going, it keeps what it has, as long as it is named.
         if listed.is_some_and(|copy| !copy.deleting()) {
             budget.reserve(self.hub_namespace, one, is_made_again);
         }

@@ -140,7 +140,17 @@ async fn a_secret_is_carried_by_name_and_read_again_but_not_written_while_it_sta
     // A change is read whole where it is to be written.
     script.say(SOURCE, 200, secret("default", "3", "other", &json!({})));
     fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(script.writes(), [format!("hub PATCH {SECRETS}/db"), deployment]);
+    // Where the hub refuses it, its city is to have what it has; so it is with a copy that is made.
+    script.say(SOURCE, 200, secret("default", "4", "third", &json!({})));
+    script.say(&format!("hub PATCH {SECRETS}/db"), 422, refusal(422));
+    fixture.reconcile("data-copy", &key()).await;
     assert_eq!(script.writes(), [format!("hub PATCH {SECRETS}/db")]);
+    script.say(&format!("hub GET {SECRETS}"), 200, list("Secret", &json!([])));
+    script.say(&format!("hub POST {SECRETS}"), 422, refusal(422));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, on_hub("pending"));
+    fixture.reconcile("data-copy", &key()).await;
+    assert_eq!(script.writes(), [format!("hub POST {SECRETS}")]);
 }
 
 /// The hub namespace after its first copy.
