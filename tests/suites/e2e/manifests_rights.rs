@@ -199,6 +199,9 @@ pub(crate) async fn of_a_cell_on_the_hub(environment: &Environment, _: &str) -> 
         (false, "create", RBAC, "rolebindings", HOME, ""),
     ];
     exactly(&hub, &users::cell(DFW), &rights).await?;
+    // As at an upgrade: applied again, what is shipped takes no cell its rights.
+    accepted(&hub, &manifests::build(manifests::HUB_RBAC.as_ref())?).await?;
+    exactly(&hub, &users::cell(DFW), &rights).await?;
     let account = format!("system:serviceaccount:{CELLS}:{DFW}");
     exactly(&hub, &account, &rights).await?;
     let nobody: [Right; 2] = [
@@ -214,7 +217,6 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
     const POLICY: &str = "policy.karmada.io";
     const CONFIG: &str = "config.karmada.io";
     let hub = environment.lab.hub().await?;
-    // The cells of the test beside this one too: without them these would lose their rights.
     users::cells_on_hub(&hub, &[DFW, ORD]).await?;
     let rights: [Right; 53] = [
         (true, "watch", "", "namespaces", "", ""),

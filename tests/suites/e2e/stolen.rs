@@ -508,7 +508,9 @@ async fn false_claims(project: &Plane, thief: &Plane, namespace: &str) -> Result
     refused(thief.create(&large, false).await, TOO_LARGE, "a large claim")?;
 
     // As an operator names the uid of the cell.
-    let shipped = manifests::with_cells(manifests::PROJECT_RBAC, &[manifests::CLAIMS], &[DFW, ORD])?;
+    let shipped = manifests::build_own(&json!({
+        "resources": [format!("../{}", manifests::PROJECT_RBAC)], "components": [format!("../{}", manifests::CLAIMS)],
+    }))?;
     let policy = shipped
         .iter()
         .find(|object| {

@@ -28,6 +28,13 @@ pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
 pub const PROVIDER: &str = "components/provider-pod";
 /// Rights of cells in projects, a component.
 pub const CLAIMS: &str = "components/claims";
+/// The bindings of one cell, to the rights of cells in the hub.
+pub const CELL_ON_HUB: &str = "hub-rbac/cell";
+/// The binding of one cell, to the rights of cells in a project.
+pub const CELL_IN_PROJECT: &str = "components/claims/cell";
+
+/// The directory of an operator's own kustomization.
+const OWN: &str = "own";
 
 /// Where an operator writes the addresses of API servers; no API server accepts it.
 pub const API_SERVERS: &str = "addresses-of-your-API-servers";
@@ -63,40 +70,43 @@ pub fn build(directory: &Path) -> Result<Vec<Value>> {
 
 /// The objects of a kustomization of an operator's own, which stands in a directory beside those of `manifests`.
 pub fn build_own(kustomization: &Value) -> Result<Vec<Value>> {
-    const OWN: &str = "own";
     let copy = copy()?;
-    let directory = copy.path().join(OWN);
-    fs::create_dir(&directory).with_context(|| format!("failed to make {}", directory.display()))?;
-    // JSON is YAML.
-    let file = directory.join("kustomization.yaml");
-    fs::write(&file, kustomization.to_string()).with_context(|| format!("failed to write {}", file.display()))?;
+    write_own(&copy, OWN, kustomization)?;
     build_in(&copy, OWN.as_ref())
 }
 
-/// Objects of a directory and of components as an operator builds them who has these cells: their users, and their service
-/// accounts, are in each of the bindings that are for cells.
-pub fn with_cells(directory: &str, components: &[&str], clusters: &[&str]) -> Result<Vec<Value>> {
-    let subjects = clusters.iter().flat_map(|cluster| {
-        let user = json!({
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": users::cell(cluster),
+/// Objects of a directory and of components as an operator builds them who has these cells: for each there are the bindings
+/// of the directory `bindings`, of its user and its service account.
+pub fn with_cells(directory: &str, components: &[&str], bindings: &str, clusters: &[&str]) -> Result<Vec<Value>> {
+    let copy = copy()?;
+    let above = |name: &str| format!("../{name}");
+    let mut resources = vec![above(directory)];
+    for cluster in clusters {
+        let subjects = json!([
+            { "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": users::cell(cluster) },
+            { "kind": "ServiceAccount", "namespace": users::CELLS_NAMESPACE, "name": cluster },
+        ]);
+        let line = json!([{ "op": "add", "path": "/subjects", "value": subjects }]);
+        let own = format!("cell-{cluster}");
+        let kustomization = json!({
+            "resources": [above(bindings)],
+            "nameSuffix": format!("-{cluster}"),
+            "patches": [{ "target": { "kind": "ClusterRoleBinding|RoleBinding" }, "patch": line.to_string() }],
         });
-        [
-            user,
-            json!({ "kind": "ServiceAccount", "namespace": users::CELLS_NAMESPACE, "name": cluster }),
-        ]
-    });
-    let lines: Vec<Value> = subjects
-        .map(|subject| json!({ "op": "add", "path": "/subjects/-", "value": subject }))
-        .collect();
-    let above = |name: &&str| format!("../{name}");
-    build_own(&json!({
-        "resources": [above(&directory)],
-        "components": components.iter().map(above).collect::<Vec<String>>(),
-        "patches": [{
-            "target": { "kind": "ClusterRoleBinding|RoleBinding", "name": "popcell-cells|popcell-cell-claims" },
-            "patch": Value::from(lines).to_string(),
-        }],
-    }))
+        write_own(&copy, &own, &kustomization)?;
+        resources.push(above(&own));
+    }
+    let components: Vec<String> = components.iter().copied().map(above).collect();
+    write_own(&copy, OWN, &json!({ "resources": resources, "components": components }))?;
+    build_in(&copy, OWN.as_ref())
+}
+
+fn write_own(copy: &TempDir, name: &str, kustomization: &Value) -> Result<()> {
+    let directory = copy.path().join(name);
+    fs::create_dir(&directory).with_context(|| format!("failed to make {}", directory.display()))?;
+    // JSON is YAML.
+    let file = directory.join("kustomization.yaml");
+    fs::write(&file, kustomization.to_string()).with_context(|| format!("failed to write {}", file.display()))
 }
 
 fn copy() -> Result<TempDir> {

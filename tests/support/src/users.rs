@@ -63,15 +63,17 @@ pub fn cell(cluster: &str) -> String {
     format!("popcell:cell:{cluster}")
 }
 
-/// Gives these cells, and no others, their rights in the hub, which hold each to its own copies. A kubeconfig of one is
+/// Gives these cells their rights in the hub, which hold each to its own copies; others keep theirs. A kubeconfig of one is
 /// [`Lab::user`] of [`cell`].
 pub async fn cells_on_hub(hub: &Plane, clusters: &[&str]) -> Result<()> {
-    granted(hub, &manifests::with_cells(manifests::HUB_RBAC, &[], clusters)?).await
+    let shipped = manifests::with_cells(manifests::HUB_RBAC, &[], manifests::CELL_ON_HUB, clusters)?;
+    granted(hub, &shipped).await
 }
 
-/// Gives [`USER`] and these cells, and no others, their rights in a project, which hold each cell to its own claims.
+/// Gives [`USER`] and these cells their rights in a project, which hold each cell to its own claims; others keep theirs.
 pub async fn cells_in_project(project: &Plane, clusters: &[&str]) -> Result<()> {
-    let shipped = manifests::with_cells(manifests::PROJECT_RBAC, &[manifests::CLAIMS], clusters)?;
+    let (components, bindings) = ([manifests::CLAIMS], manifests::CELL_IN_PROJECT);
+    let shipped = manifests::with_cells(manifests::PROJECT_RBAC, &components, bindings, clusters)?;
     granted(project, &shipped).await
 }
 

@@ -166,6 +166,63 @@ fn registration_changes_its_own_configuration_only() -> Result<()> {
     Ok(())
 }
 
+/// A binding that an operator adds subjects to would lose them whenever it is applied again: with server-side apply, `subjects`
+/// is replaced as a whole. Those of a cell are made from `hub-rbac/cell` and `components/claims/cell`.
+#[test]
+fn applying_again_takes_no_subject_away() -> Result<()> {
+    let with_claims = json!({
+        "resources": [format!("../{}", manifests::PROJECT_RBAC)], "components": [format!("../{}", manifests::CLAIMS)],
+    });
+    let mut built = vec![manifests::build_own(&with_claims)?];
+    for overlay in manifests::overlays()? {
+        built.push(manifests::build(&overlay)?);
+    }
+    let mut bindings = 0;
+    for object in built.iter().flatten() {
+        if ["RoleBinding", "ClusterRoleBinding"]
+            .iter()
+            .any(|kind| object["kind"] == *kind)
+        {
+            bindings += 1;
+            let subjects = object["subjects"].as_array();
+            assert!(subjects.is_some_and(|subjects| !subjects.is_empty()), "{object}");
+        }
+    }
+    assert!(bindings > 0);
+    Ok(())
+}
+
+/// Two cells are two sets of bindings, and the roles that they name are there.
+#[test]
+fn each_cell_has_bindings_of_its_own() -> Result<()> {
+    let cells = ["dfw", "ord"];
+    let hub = manifests::with_cells(manifests::HUB_RBAC, &[], manifests::CELL_ON_HUB, &cells)?;
+    let components = [manifests::CLAIMS];
+    let bindings = manifests::CELL_IN_PROJECT;
+    let project = manifests::with_cells(manifests::PROJECT_RBAC, &components, bindings, &cells)?;
+    for (shipped, role, name) in [
+        (&hub, "ClusterRole", "popcell-cell"),
+        (&hub, "Role", "popcell-cell"),
+        (&project, "ClusterRole", "popcell-cell-claims"),
+    ] {
+        assert_eq!(find(shipped, role, name)?["metadata"]["name"], name);
+        for cell in cells {
+            let binding = find(shipped, &format!("{role}Binding"), &format!("{name}-{cell}"))?;
+            assert_eq!(binding["roleRef"]["kind"], role);
+            assert_eq!(binding["roleRef"]["name"], name);
+            let user = format!("popcell:cell:{cell}");
+            let subjects = json!([
+                { "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user },
+                { "kind": "ServiceAccount", "namespace": "popcell-cells", "name": cell },
+            ]);
+            assert_eq!(binding["subjects"], subjects, "{binding}");
+            // `popcell project apply -f` takes none without it.
+            assert_eq!(binding["metadata"]["labels"]["app.kubernetes.io/part-of"], "popcell");
+        }
+    }
+    Ok(())
+}
+
 /// On by default: what each project gets, and what one cluster is for all.
 #[test]
 fn deployments_are_left_to_popcell_wherever_projects_are_set_up() -> Result<()> {
