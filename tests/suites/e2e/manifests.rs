@@ -11,18 +11,13 @@ use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::{Value, json};
 
-use crate::manifests_pod::Pod;
+use crate::manifests_pod::{Pod, SERVING_CERTIFICATE};
 use crate::manifests_rights;
 
 /// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
 pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
     let plane = environment.lab.plane(SPARE).await?;
-    for (group, kind, plural) in [
-        ("cert-manager.io", "Issuer", "issuers"),
-        ("cert-manager.io", "Certificate", "certificates"),
-    ] {
-        plane.apply(&objects::open_crd(group, kind, plural)).await?;
-    }
+    cert_manager(&plane).await?;
     let shipped = manifests::build("webhook/overlays/default".as_ref())?;
     let kinds: Vec<&str> = shipped.iter().filter_map(|object| object["kind"].as_str()).collect();
     for kind in [
@@ -39,6 +34,14 @@ pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
     }
     accepted(&plane, &shipped).await?;
     secure(&plane, &shipped).await
+}
+
+/// The kinds of cert-manager that are shipped.
+pub(crate) async fn cert_manager(plane: &Plane) -> Result<()> {
+    for (kind, plural) in [("Issuer", "issuers"), ("Certificate", "certificates")] {
+        plane.apply(&objects::open_crd("cert-manager.io", kind, plural)).await?;
+    }
+    Ok(())
 }
 
 /// The Pods pass restricted Pod Security, and would not if they might take more rights.
@@ -105,12 +108,9 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
     ] {
         ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
     }
-    // The Pods' volumes make certificates.
-    ensure!(
-        !kinds.contains(&"Certificate") && !kinds.contains(&"Issuer"),
-        "{kinds:?}"
-    );
+    trusts_its_certificate(&shipped)?;
     let plane = environment.lab.plane(SPARE).await?;
+    cert_manager(&plane).await?;
     accepted(&plane, &shipped).await?;
     secure(&plane, &shipped).await?;
 
@@ -126,6 +126,20 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
     is_known_to_the_hub(&pod)?;
     let kubeconfig = flags.federation_kubeconfig.context("no way to the hub")?;
     connects(&pod, &kubeconfig)
+}
+
+/// cert-manager alone makes the certificate and has the API server trust it.
+fn trusts_its_certificate(shipped: &[Value]) -> Result<()> {
+    let mut certificates = shipped.iter().filter(|object| object["kind"] == "Certificate");
+    let serving = certificates.find(|object| object["spec"]["secretName"] == SERVING_CERTIFICATE);
+    let serving = serving.context("no certificate for the webhook")?;
+    let name = serving["metadata"]["name"].as_str().unwrap_or_default();
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let configuration = only(shipped, kind)?;
+        let authority = &configuration["metadata"]["annotations"]["cert-manager.io/inject-ca-from"];
+        ensure!(*authority == format!("compute-system/{name}"), "{configuration}");
+    }
+    Ok(())
 }
 
 /// What the program makes of its Pod: it works, with nothing to warn of, and the Lease is its own.
@@ -218,32 +232,21 @@ fn connects(pod: &Pod<'_>, file: &Path) -> Result<()> {
 pub(crate) async fn dev(environment: &Environment, _: &str) -> Result<()> {
     // Not where the other overlay is: both have the same Namespace, and this one without Pod Security.
     let plane = environment.lab.plane(DFW).await?;
-    for (kind, plural) in [("Issuer", "issuers"), ("Certificate", "certificates")] {
-        plane.apply(&objects::open_crd("cert-manager.io", kind, plural)).await?;
-    }
+    cert_manager(&plane).await?;
     let shipped = manifests::build("overlays/dev".as_ref())?;
     accepted(&plane, &shipped).await?;
     ensure!(
         only(&shipped, "Deployment").is_err(),
         "it runs on the developer's machine"
     );
-    let certificate = only(&shipped, "Certificate")?;
-    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    ensure!(name(certificate) == "compute-serving-cert", "{certificate}");
-    ensure!(
-        certificate["spec"]["issuerRef"]["name"] == "selfsigned-issuer",
-        "{certificate}"
-    );
+    trusts_its_certificate(&shipped)?;
+    let mut certificates = shipped.iter().filter(|object| object["kind"] == "Certificate");
+    let certificate = certificates.find(|object| object["metadata"]["name"] == SERVING_CERTIFICATE);
+    let certificate = certificate.context("no certificate")?;
     let hosts = certificate["spec"]["dnsNames"].as_array().context("no names")?;
     ensure!(hosts.contains(&json!("host.docker.internal")), "{certificate}");
-    let authority = format!("compute-system/{}", name(certificate));
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let configuration = only(&shipped, kind)?;
-        let annotations = &configuration["metadata"]["annotations"];
-        ensure!(
-            annotations["cert-manager.io/inject-ca-from"] == authority.as_str(),
-            "{configuration}"
-        );
         let url = configuration["webhooks"][0]["clientConfig"]["url"]
             .as_str()
             .unwrap_or_default();
@@ -314,6 +317,8 @@ pub(crate) async fn single_cluster(environment: &Environment, _: &str) -> Result
     ensure!(crds.count() == 4, "our three kinds, and instance types");
     // Tried only: stored, it would give the same user rights that other tests show it does not have.
     let plane = environment.lab.plane(SPARE).await?;
+    cert_manager(&plane).await?;
+    trusts_its_certificate(&shipped)?;
     plane.apply(only(&shipped, "Namespace")?).await?;
     for object in &shipped {
         let what = format!("{} {}", object["kind"], object["metadata"]["name"]);

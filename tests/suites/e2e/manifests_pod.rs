@@ -12,6 +12,9 @@ use crate::manifests::only;
 /// Where kubelets put the service account's token.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
+/// The Secret that cert-manager writes for `components/serving-certificate`.
+pub(crate) const SERVING_CERTIFICATE: &str = "compute-serving-cert";
+
 /// A Pod as the program in it finds it, with the objects that came along.
 pub(crate) struct Pod<'a> {
     shipped: &'a [Value],
@@ -102,6 +105,7 @@ impl ProcessEnvironment for Pod<'_> {
         let Some((volume, path)) = self.volume(file) else {
             return false;
         };
+        let is_certificate = [Path::new("tls.crt"), Path::new("tls.key")].contains(&path.as_path());
         match volume
             .as_object()
             .and_then(|volume| volume.keys().find(|key| *key != "name"))
@@ -110,8 +114,9 @@ impl ProcessEnvironment for Pod<'_> {
             // What the operator gives has the keys that the heads of components ask for.
             Some("configMap") => self.shipped_text(file).is_some() || path == Path::new("ca.crt"),
             Some("projected") => path == Path::new("token"),
+            Some("secret") if volume["secret"]["secretName"] == SERVING_CERTIFICATE => is_certificate,
             Some("secret") => path == Path::new("kubeconfig"),
-            Some("csi") => [Path::new("tls.crt"), Path::new("tls.key")].contains(&path.as_path()),
+            Some("csi") => is_certificate,
             _ => false,
         }
     }

@@ -14,6 +14,9 @@ use popcell_test_support::pod::{self, Node, Pod};
 use popcell_test_support::{Lab, Plane, definitions, eventually, kubeconfig, manifests, objects, users, workspace};
 use serde_json::{Value, json};
 
+use crate::manifests::cert_manager;
+use crate::manifests_pod::SERVING_CERTIFICATE;
+
 const WEBHOOK: &str = "webhook/overlays/default";
 const WEBHOOKS_NAMESPACE: &str = "popcell-system";
 const WEBHOOK_NAME: &str = "popcell-webhook";
@@ -37,9 +40,7 @@ pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
         return Ok(());
     }
     let home = environment.lab.plane(SPARE).await?;
-    for (kind, plural) in [("Issuer", "issuers"), ("Certificate", "certificates")] {
-        home.apply(&objects::open_crd("cert-manager.io", kind, plural)).await?;
-    }
+    cert_manager(&home).await?;
     installed(&home, &manifests::build(WEBHOOK.as_ref())?).await?;
     let name = format!("{WEBHOOK_NAME}.{WEBHOOKS_NAMESPACE}.svc");
     let (certificate, key) = environment.lab.server_certificate("webhook", &name).await?;
@@ -96,6 +97,7 @@ pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Resu
     let lab = &environment.lab;
     let home = lab.plane(SPARE).await?;
     definitions::discovery(&home, &[]).await?;
+    serving_certificate(lab, &home).await?;
     installed(&home, &manifests::build(manifests::MANAGEMENT_PLANE.as_ref())?).await?;
     let authority = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -168,6 +170,7 @@ pub(crate) async fn one_cluster(environment: &Environment, _: &str) -> Result<()
     idle.ready().await?;
     idle.serves().await?;
     ends(&mut idle)?;
+    serving_certificate(lab, &home).await?;
     installed(&home, &manifests::build(manifests::SINGLE_CLUSTER.as_ref())?).await?;
     leads(&node).await?;
 
@@ -183,7 +186,10 @@ pub(crate) async fn one_cluster(environment: &Environment, _: &str) -> Result<()
     });
     let shipped = manifests::build_own(&json!({
         "resources": [above(manifests::SINGLE_CLUSTER)],
-        "components": [above(manifests::QUOTA_CREDENTIALS), above(manifests::PROVIDER)],
+        "components": [
+            above(manifests::QUOTA_CREDENTIALS), above(manifests::PROVIDER), above(manifests::CSI_CERTIFICATE),
+        ],
+        "patches": [{ "patch": issuer().to_string() }],
         "configMapGenerator": [{
             "name": "compute-config", "namespace": users::NAMESPACE, "behavior": "replace",
             "literals": [format!("config.yaml={config}")],
@@ -216,9 +222,13 @@ pub(crate) async fn all(_: &Environment, _: &str) -> Result<()> {
     );
     let root = workspace::root().join("manifests");
     let text = |dir: &Path| String::from_utf8(read(&dir.join("kustomization.yaml"))?).context("not a text");
-    let mut used = [manifests::PROVIDER, manifests::QUOTA_CREDENTIALS]
-        .map(str::to_owned)
-        .to_vec();
+    let mut used = [
+        manifests::PROVIDER,
+        manifests::QUOTA_CREDENTIALS,
+        manifests::CSI_CERTIFICATE,
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for overlay in started {
         used.push(text(&root.join(overlay))?);
     }
@@ -283,6 +293,40 @@ async fn installed(home: &Plane, shipped: &[Value]) -> Result<()> {
         applied.await?;
     }
     Ok(())
+}
+
+/// The namespace of the program, the kinds of cert-manager, and the Secret that it would make of the Certificate that is shipped.
+async fn serving_certificate(lab: &Lab, home: &Plane) -> Result<()> {
+    cert_manager(home).await?;
+    home.apply(&objects::namespace(users::NAMESPACE)).await?;
+    let names = [
+        "compute-webhook.compute-system.svc",
+        "compute-webhook.compute-system.svc.cluster.local",
+    ];
+    let (certificate, key) = lab.server_certificate("admission", &names.join(" ")).await?;
+    let files = [
+        ("tls.crt", read(&certificate)?),
+        ("tls.key", read(&key)?),
+        ("ca.crt", read(lab.ca_file())?),
+    ];
+    home.apply(&secret(users::NAMESPACE, SERVING_CERTIFICATE, &files))
+        .await?;
+    Ok(())
+}
+
+/// What an operator adds to `components/csi-webhook-cert`: whose certificates the driver makes.
+fn issuer() -> Value {
+    let attributes = json!({
+        "csi.cert-manager.io/issuer-kind": "ClusterIssuer", "csi.cert-manager.io/issuer-name": "compute-webhook",
+    });
+    let volume = json!({
+        "name": "webhook-cert", "csi": { "driver": "csi.cert-manager.io", "volumeAttributes": attributes },
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": MANAGER_NAME, "namespace": users::NAMESPACE },
+        "spec": { "template": { "spec": { "volumes": [volume] } } },
+    })
 }
 
 /// The Secret of `components/quota-credentials`, for the API server of a milo.

@@ -26,6 +26,8 @@ pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
 pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
 /// A component: the provider of Pods, which runs Instances in the cluster of the cell.
 pub const PROVIDER: &str = "components/provider-pod";
+/// A component: the admission webhook's certificate by cert-manager's CSI driver.
+pub const CSI_CERTIFICATE: &str = "components/csi-webhook-cert";
 /// Rights of cells in projects, a component.
 pub const CLAIMS: &str = "components/claims";
 /// The bindings of one cell, to the rights of cells in the hub.

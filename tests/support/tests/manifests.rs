@@ -166,6 +166,56 @@ fn registration_changes_its_own_configuration_only() -> Result<()> {
     Ok(())
 }
 
+/// cert-manager makes the certificate, in the Secret that the Pods mount, and gives its CA to what calls. Its driver for volumes is
+/// needed by those alone who take the component of it, which takes out what it replaces.
+#[test]
+fn admission_needs_cert_manager_alone_and_its_driver_by_choice() -> Result<()> {
+    const ANNOTATION: &str = "cert-manager.io/inject-ca-from";
+    let volume = |shipped: &[Value]| -> Result<Value> {
+        let deployment = find(shipped, "Deployment", "compute-manager")?;
+        let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array();
+        let mut volumes = volumes.into_iter().flatten();
+        let volume = volumes.find(|volume| volume["name"] == "webhook-cert");
+        volume.cloned().context("no volume for the certificate")
+    };
+    for overlay in [manifests::MANAGEMENT_PLANE, manifests::SINGLE_CLUSTER] {
+        let shipped = manifests::build(overlay.as_ref())?;
+        let certificate = find(&shipped, "Certificate", "compute-serving-cert")?;
+        let issuer = find(&shipped, "Issuer", "compute-webhook-ca")?;
+        let authority = find(&shipped, "Certificate", "compute-webhook-ca")?;
+        assert_eq!(
+            volume(&shipped)?["secret"]["secretName"],
+            certificate["spec"]["secretName"]
+        );
+        assert_eq!(certificate["spec"]["issuerRef"]["name"], issuer["metadata"]["name"]);
+        assert_eq!(issuer["spec"]["ca"]["secretName"], authority["spec"]["secretName"]);
+        let service = find(&shipped, "Service", "compute-webhook")?;
+        let host = format!(
+            "{}.{}.svc",
+            service["metadata"]["name"].as_str().context("no name")?,
+            service["metadata"]["namespace"].as_str().context("no namespace")?
+        );
+        let hosts = certificate["spec"]["dnsNames"].as_array().context("no names")?;
+        assert!(hosts.iter().any(|one| *one == host), "{certificate}");
+        let by_driver = manifests::build_own(&json!({
+            "resources": [format!("../{overlay}")], "components": [format!("../{}", manifests::CSI_CERTIFICATE)],
+        }))?;
+        for kind in ["Certificate", "Issuer"] {
+            assert!(find(&by_driver, kind, "").is_err(), "{overlay}: {kind}");
+        }
+        let mounted = volume(&by_driver)?;
+        assert_eq!(mounted["csi"]["driver"], "csi.cert-manager.io");
+        assert!(mounted.get("secret").is_none(), "{mounted}");
+        for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+            let authority = &find(&shipped, kind, "compute-")?["metadata"]["annotations"][ANNOTATION];
+            assert_eq!(authority, "compute-system/compute-serving-cert", "{overlay}: {kind}");
+            let given = &find(&by_driver, kind, "compute-")?["metadata"]["annotations"];
+            assert!(given.is_null(), "{overlay}: {kind}: {given}");
+        }
+    }
+    Ok(())
+}
+
 /// A binding that an operator adds subjects to would lose them whenever it is applied again: with server-side apply, `subjects`
 /// is replaced as a whole. Those of a cell are made from `hub-rbac/cell` and `components/claims/cell`.
 #[test]
