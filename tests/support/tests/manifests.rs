@@ -55,6 +55,53 @@ fn pods_are_hardened_beyond_what_pod_security_asks() -> Result<()> {
     Ok(())
 }
 
+/// One node or zone that fails, one late answer, and a replica that never gets ready end no service and block no drain.
+#[test]
+fn replicas_are_spread_and_probed_and_unready_ones_block_no_drain() -> Result<()> {
+    let provider = manifests::build_own(&json!({
+        "resources": [format!("../{}", manifests::CELL)], "components": [format!("../{}", manifests::PROVIDER)],
+    }))?;
+    for (shipped, name, replicas) in [
+        (&shipped()?, "popcell-webhook", 2),
+        (
+            &manifests::build(manifests::MANAGEMENT_PLANE.as_ref())?,
+            "compute-manager",
+            2,
+        ),
+        (&provider, "popcell-provider-pod", 1),
+    ] {
+        let deployment = find(shipped, "Deployment", name)?;
+        assert_eq!(deployment["spec"]["replicas"], replicas);
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        assert_eq!(container["readinessProbe"]["failureThreshold"], 2, "{name}");
+        // The others begin once it has succeeded.
+        let startup = &container["startupProbe"];
+        assert_eq!(startup["periodSeconds"], 1, "{name}: {startup}");
+        assert_eq!(startup["failureThreshold"], 60, "{name}: {startup}");
+        if replicas == 1 {
+            continue;
+        }
+        let budget = find(shipped, "PodDisruptionBudget", name)?;
+        assert_eq!(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+        let constraints = pod["topologySpreadConstraints"].as_array().context("not spread")?;
+        let keys: Vec<&Value> = constraints.iter().map(|one| &one["topologyKey"]).collect();
+        assert_eq!(
+            json!(keys),
+            json!(["topology.kubernetes.io/zone", "kubernetes.io/hostname"])
+        );
+        for constraint in constraints {
+            assert_eq!(
+                constraint["labelSelector"]["matchLabels"]["app.kubernetes.io/name"],
+                name
+            );
+            // A cluster of one node or zone runs all of them too.
+            assert_eq!(constraint["whenUnsatisfiable"], "ScheduleAnyway");
+        }
+    }
+    Ok(())
+}
+
 /// As it is shipped, the value is none that an API server accepts. What it would reject is the policy for the port alone:
 /// the one that closes the pods has no such value.
 #[test]
