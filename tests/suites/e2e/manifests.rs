@@ -63,11 +63,13 @@ async fn secure(plane: &Plane, shipped: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// A real API server takes all of it. Nothing is stored that would act on others' objects there.
+/// A real API server takes all of it. Nothing is stored that would act on others' objects there, nor a ResourceQuota: without
+/// its controller, which the lab does not run, it refuses every Pod.
 pub(crate) async fn accepted(plane: &Plane, shipped: &[Value]) -> Result<()> {
     for object in shipped {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let is_tried = kind.ends_with("WebhookConfiguration") || kind == "CustomResourceDefinition";
+        let is_tried =
+            kind.ends_with("WebhookConfiguration") || ["CustomResourceDefinition", "ResourceQuota"].contains(&kind);
         let what = format!("{kind} {}", object["metadata"]["name"]);
         let applied = eventually(&what, SOON, async || {
             if is_tried {

@@ -102,6 +102,26 @@ fn replicas_are_spread_and_probed_and_unready_ones_block_no_drain() -> Result<()
     Ok(())
 }
 
+/// Platforms that refuse the class outside of kube-system admit it where a quota counts it: both come and go together.
+#[test]
+fn the_priority_of_the_webhook_comes_with_the_quota_that_admits_it() -> Result<()> {
+    let class = "/spec/template/spec/priorityClassName";
+    let base = manifests::build("webhook/base".as_ref())?;
+    assert!(find(&base, "Deployment", "popcell-webhook")?.pointer(class).is_none());
+    assert!(find(&base, "ResourceQuota", "").is_err());
+    let shipped = shipped()?;
+    let deployment = find(&shipped, "Deployment", "popcell-webhook")?;
+    let class = deployment.pointer(class).context("no priority")?;
+    let quota = find(&shipped, "ResourceQuota", "popcell-webhook-priority")?;
+    assert_eq!(quota["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+    let counted = json!([{ "scopeName": "PriorityClass", "operator": "In", "values": [class] }]);
+    assert_eq!(quota["spec"]["scopeSelector"]["matchExpressions"], counted);
+    let pods = quota["spec"]["hard"]["pods"].as_str().context("no number of Pods")?;
+    // At a rollout one more.
+    assert!(pods.parse::<u64>()? > deployment["spec"]["replicas"].as_u64().context("no replicas")?);
+    Ok(())
+}
+
 /// As it is shipped, the value is none that an API server accepts. What it would reject is the policy for the port alone:
 /// the one that closes the pods has no such value.
 #[test]
