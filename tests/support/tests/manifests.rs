@@ -122,6 +122,27 @@ fn the_priority_of_the_webhook_comes_with_the_quota_that_admits_it() -> Result<(
     Ok(())
 }
 
+/// With a number in the Deployment, each apply would undo what the autoscaler did.
+#[test]
+fn an_autoscaler_alone_sets_the_replicas_of_the_webhook() -> Result<()> {
+    let shipped = manifests::build_own(&json!({
+        "resources": ["../webhook/overlays/default"], "components": ["../webhook/components/autoscaling"],
+    }))?;
+    let deployment = find(&shipped, "Deployment", "popcell-webhook")?;
+    assert!(deployment["spec"].get("replicas").is_none(), "{}", deployment["spec"]);
+    let autoscaler = find(&shipped, "HorizontalPodAutoscaler", "popcell-webhook")?;
+    assert_eq!(autoscaler["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"] });
+    assert_eq!(autoscaler["spec"]["scaleTargetRef"], target);
+    // As many as without it: one may be drained.
+    assert_eq!(autoscaler["spec"]["minReplicas"], 2);
+    let most = autoscaler["spec"]["maxReplicas"].as_u64().context("no bound")?;
+    let quota = find(&shipped, "ResourceQuota", "popcell-webhook-priority")?;
+    let pods = quota["spec"]["hard"]["pods"].as_str().context("no number of Pods")?;
+    assert!(pods.parse::<u64>()? > most, "the quota holds up a rollout at {most}");
+    Ok(())
+}
+
 /// As it is shipped, the value is none that an API server accepts. What it would reject is the policy for the port alone:
 /// the one that closes the pods has no such value.
 #[test]
