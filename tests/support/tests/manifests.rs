@@ -143,6 +143,60 @@ fn an_autoscaler_alone_sets_the_replicas_of_the_webhook() -> Result<()> {
     Ok(())
 }
 
+/// Whether a selector of Pods selects those of a Deployment.
+fn selects(selector: &Value, deployment: &Value) -> bool {
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let among = selector["matchExpressions"].as_array().into_iter().flatten();
+    let mut selected = equal.map(|(key, value)| labels[key] == *value).chain(among.map(|one| {
+        let mut values = one["values"].as_array().into_iter().flatten();
+        let key = one["key"].as_str().unwrap_or_default();
+        one["operator"] == "In" && values.any(|value| labels[key] == *value)
+    }));
+    selected.all(|matches| matches)
+}
+
+#[test]
+fn a_pod_monitor_scrapes_every_pod_where_its_metrics_are() -> Result<()> {
+    for (overlay, components, monitor, scraped) in [
+        (
+            "webhook/overlays/default",
+            json!(["../webhook/components/pod-monitor"]),
+            "popcell-webhook",
+            vec!["popcell-webhook"],
+        ),
+        (
+            manifests::MANAGEMENT_PLANE,
+            json!(["../components/pod-monitor"]),
+            "compute-manager",
+            vec!["compute-manager"],
+        ),
+        (
+            manifests::CELL,
+            json!([format!("../{}", manifests::PROVIDER), "../components/pod-monitor"]),
+            "compute-manager",
+            vec!["compute-manager", "popcell-provider-pod"],
+        ),
+    ] {
+        let own = json!({ "resources": [format!("../{overlay}")], "components": components });
+        let shipped = manifests::build_own(&own)?;
+        let monitor = find(&shipped, "PodMonitor", monitor)?;
+        let endpoints = json!([{ "port": "health", "path": "/metrics" }]);
+        assert_eq!(monitor["spec"]["podMetricsEndpoints"], endpoints);
+        for name in scraped {
+            let deployment = find(&shipped, "Deployment", name)?;
+            assert_eq!(monitor["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+            assert!(selects(&monitor["spec"]["selector"], deployment), "{overlay}: {name}");
+            let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].as_array();
+            assert!(
+                ports.into_iter().flatten().any(|port| port["name"] == "health"),
+                "{name}"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// As it is shipped, the value is none that an API server accepts. What it would reject is the policy for the port alone:
 /// the one that closes the pods has no such value.
 #[test]
