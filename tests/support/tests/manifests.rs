@@ -197,6 +197,47 @@ fn a_pod_monitor_scrapes_every_pod_where_its_metrics_are() -> Result<()> {
     Ok(())
 }
 
+/// Clouds serve credentials of the node at link-local addresses, by HTTP.
+#[test]
+fn the_egress_policy_admits_dns_and_api_servers_and_no_link_local_address() -> Result<()> {
+    let shipped = manifests::build_own(&json!({
+        "resources": [format!("../{}", manifests::CELL)],
+        "components": [format!("../{}", manifests::PROVIDER), "../components/egress"],
+    }))?;
+    let policy = find(&shipped, "NetworkPolicy", "compute-egress")?;
+    for name in ["compute-manager", "popcell-provider-pod"] {
+        let deployment = find(&shipped, "Deployment", name)?;
+        assert_eq!(policy["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+        assert!(selects(&policy["spec"]["podSelector"], deployment), "{name}");
+    }
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Egress"]));
+    let rules = policy["spec"]["egress"].as_array().context("no rules")?;
+    let mut ports: Vec<(String, bool)> = Vec::new();
+    for rule in rules {
+        let to = rule["to"].as_array().into_iter().flatten();
+        let blocks: Vec<&Value> = to.map(|peer| &peer["ipBlock"]).collect();
+        for block in &blocks {
+            let excepted = block["except"].to_string();
+            assert!(
+                excepted.contains("169.254.0.0/16") || excepted.contains("fe80::/10"),
+                "{block}"
+            );
+        }
+        for port in rule["ports"].as_array().context("a rule for all ports")? {
+            ports.push((format!("{} {}", port["protocol"], port["port"]), blocks.is_empty()));
+        }
+    }
+    let expected = [
+        ("\"UDP\" 53", true),
+        ("\"TCP\" 53", true),
+        ("\"TCP\" 443", false),
+        ("\"TCP\" 5443", false),
+        ("\"TCP\" 6443", false),
+    ];
+    assert_eq!(ports, expected.map(|(port, anywhere)| (port.to_owned(), anywhere)));
+    Ok(())
+}
+
 /// As it is shipped, the value is none that an API server accepts. What it would reject is the policy for the port alone:
 /// the one that closes the pods has no such value.
 #[test]
