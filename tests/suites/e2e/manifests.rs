@@ -26,8 +26,7 @@ pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
         "Service",
         "PodDisruptionBudget",
         "NetworkPolicy",
-        "ConfigMap",
-        "Job",
+        "CronJob",
         "Certificate",
     ] {
         ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
@@ -48,9 +47,9 @@ pub(crate) async fn cert_manager(plane: &Plane) -> Result<()> {
 async fn secure(plane: &Plane, shipped: &[Value]) -> Result<()> {
     for workload in shipped
         .iter()
-        .filter(|object| object["kind"] == "Deployment" || object["kind"] == "Job")
+        .filter(|object| object["kind"] == "Deployment" || object["kind"] == "CronJob")
     {
-        let mut pod = workload["spec"]["template"].clone();
+        let mut pod = manifests::pod_template(workload).clone();
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
         pod["metadata"]["name"] = workload["metadata"]["name"].clone();

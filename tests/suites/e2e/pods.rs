@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use popcell_suites::environment::{DFW, Environment, ONE, SOON, SPARE};
 use popcell_suites::read::at;
-use popcell_test_support::kind::{CLUSTER, DEPLOYMENT, INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION, JOB};
+use popcell_test_support::kind::{CLUSTER, CRON_JOB, DEPLOYMENT, INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::lab::HUB;
 use popcell_test_support::pod::{self, Node, Pod};
 use popcell_test_support::{Lab, Plane, definitions, eventually, kubeconfig, manifests, objects, users, workspace};
@@ -56,8 +56,8 @@ pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
     pod.end()
 }
 
-/// The Job that is shipped with it calls it and registers it. Not in the hub, which has a member whose agent could not resolve
-/// the name of a Service: in a server with the kinds that the Job reads and writes.
+/// The CronJob that is shipped with it calls it and registers it. Not in the hub, which has a member whose agent could not resolve
+/// the name of a Service: in a server with the kinds that it reads and writes.
 async fn register(lab: &Lab, home: &Plane, webhook: &str) -> Result<()> {
     let karmada = lab.plane(ONE).await?;
     for kind in [INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION, CLUSTER] {
@@ -78,9 +78,19 @@ async fn register(lab: &Lab, home: &Plane, webhook: &str) -> Result<()> {
         home.apply(&secret(WEBHOOKS_NAMESPACE, name, &[(key, content)])).await?;
     }
     let node = Node::of(lab, home).name(&format!("{WEBHOOK_NAME}.{WEBHOOKS_NAMESPACE}.svc"), 443, webhook)?;
-    let mut job = node.start(JOB, WEBHOOKS_NAMESPACE, "popcell-register").await?;
-    job.completes().await?;
-    let registered = karmada.expect(INTERPRETER_CONFIGURATION, None, "popcell").await?;
+    let mut registered = None;
+    // The second time, and each later one, has nothing to do and does nothing.
+    for _ in 0..2 {
+        let mut job = node.start(CRON_JOB, WEBHOOKS_NAMESPACE, "popcell-register").await?;
+        job.completes().await?;
+        let now = karmada.expect(INTERPRETER_CONFIGURATION, None, "popcell").await?;
+        let before = registered.replace(now.clone());
+        ensure!(
+            before.is_none_or(|before| before.metadata.resource_version == now.metadata.resource_version),
+            "registered again: {now:?}"
+        );
+    }
+    let registered = registered.context("it was not registered")?;
     let service = at(&registered, "/webhooks/0/clientConfig/service");
     ensure!(
         service["name"] == WEBHOOK_NAME && service["port"] == 443,

@@ -87,7 +87,7 @@ pub const SECRET: Kind = namespaced("", "v1", "Secret", "secrets");
 /// Deployment.
 pub const DEPLOYMENT: Kind = namespaced("apps", "v1", "Deployment", "deployments");
 /// Job.
-pub const JOB: Kind = namespaced("batch", "v1", "Job", "jobs");
+pub const CRON_JOB: Kind = namespaced("batch", "v1", "CronJob", "cronjobs");
 /// Event (core group; Karmada writes these).
 pub const EVENT: Kind = namespaced("", "v1", "Event", "events");
 /// ValidatingAdmissionPolicy.

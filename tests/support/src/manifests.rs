@@ -26,6 +26,10 @@ pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
 pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
 /// A component: the provider of Pods, which runs Instances in the cluster of the cell.
 pub const PROVIDER: &str = "components/provider-pod";
+/// A component: modules in place of those of the image, as a ConfigMap.
+pub const MODULE_CONFIG_MAP: &str = "webhook/components/module-config-map";
+/// A component: modules in place of those of the image, as an image of their own.
+pub const MODULE_IMAGE: &str = "webhook/components/module-image";
 /// A component: the admission webhook's certificate by cert-manager's CSI driver.
 pub const CSI_CERTIFICATE: &str = "components/csi-webhook-cert";
 /// Rights of cells in projects, a component.
@@ -103,6 +107,14 @@ pub fn with_cells(directory: &str, components: &[&str], bindings: &str, clusters
     build_in(&copy, OWN.as_ref())
 }
 
+/// The template of the Pods of a Deployment or CronJob.
+#[must_use]
+pub fn pod_template(workload: &Value) -> &Value {
+    let spec = &workload["spec"];
+    let spec = spec.get("jobTemplate").map_or(spec, |job| &job["spec"]);
+    &spec["template"]
+}
+
 fn write_own(copy: &TempDir, name: &str, kustomization: &Value) -> Result<()> {
     let directory = copy.path().join(name);
     fs::create_dir(&directory).with_context(|| format!("failed to make {}", directory.display()))?;
@@ -132,7 +144,7 @@ fn copy() -> Result<TempDir> {
 }
 
 fn build_in(copy: &TempDir, directory: &Path) -> Result<Vec<Value>> {
-    let modules = copy.path().join("webhook/modules");
+    let modules = copy.path().join("webhook/components/module-config-map");
     let compiled = artifacts::modules()?;
     for entry in fs::read_dir(&compiled).with_context(|| format!("failed to list {}", compiled.display()))? {
         let file = entry.context("failed to list the modules")?.path();

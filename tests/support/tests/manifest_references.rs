@@ -50,7 +50,7 @@ fn named(object: &Value) -> Vec<String> {
         found.push(reference("Namespace", &NONE, namespace));
     }
     match object["kind"].as_str().unwrap_or_default() {
-        "Deployment" | "Job" => found.extend(of_pods(namespace, &spec["template"]["spec"])),
+        "Deployment" | "CronJob" => found.extend(of_pods(namespace, &manifests::pod_template(object)["spec"])),
         "RoleBinding" | "ClusterRoleBinding" => found.extend(of_a_binding(object)),
         "Certificate" => {
             let kind = spec["issuerRef"]["kind"].as_str().unwrap_or("Issuer");

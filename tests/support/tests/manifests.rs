@@ -33,8 +33,8 @@ fn pods_are_hardened_beyond_what_pod_security_asks() -> Result<()> {
     assert_eq!(deployment["spec"]["replicas"], 2);
     let budget = find(&shipped, "PodDisruptionBudget", "popcell-webhook")?;
     assert_eq!(budget["spec"]["minAvailable"], 1);
-    for workload in [deployment, find(&shipped, "Job", "popcell-register")?] {
-        let pod = &workload["spec"]["template"]["spec"];
+    for workload in [deployment, find(&shipped, "CronJob", "popcell-register")?] {
+        let pod = &manifests::pod_template(workload)["spec"];
         assert_eq!(pod["automountServiceAccountToken"], false, "{workload}");
         let containers = pod["containers"].as_array().context("no containers")?;
         for container in containers {
@@ -267,22 +267,39 @@ fn only_addresses_that_are_given_reach_admission() -> Result<()> {
     Ok(())
 }
 
+/// Pods that have modules from elsewhere than their image, and from where.
+fn module_volumes(shipped: &[Value]) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for (kind, name) in [("Deployment", "popcell-webhook"), ("CronJob", "popcell-register")] {
+        let pod = &manifests::pod_template(find(shipped, kind, name)?)["spec"];
+        let named = |one: &&Value| one["name"] == "modules";
+        let volume = pod["volumes"].as_array().context("no volumes")?.iter().find(named);
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().context("no mounts")?;
+        assert_eq!(volume.is_some(), mounts.iter().any(|one| named(&one)), "{kind}");
+        found.extend(volume.cloned());
+    }
+    Ok(found)
+}
+
 #[test]
-fn a_module_of_90_kb_is_in_the_config_map_that_the_pods_mount() -> Result<()> {
-    let shipped = shipped()?;
-    let modules = find(&shipped, "ConfigMap", "popcell-modules-")?;
+fn modules_come_from_the_image_unless_a_component_brings_others() -> Result<()> {
+    assert_eq!(module_volumes(&shipped()?)?, Vec::<Value>::new());
+    let with = |component: &str| {
+        let resources = ["../webhook/overlays/default"];
+        manifests::build_own(&json!({ "resources": resources, "components": [format!("../{component}")] }))
+    };
+    let from_config_map = with(manifests::MODULE_CONFIG_MAP)?;
+    let modules = find(&from_config_map, "ConfigMap", "popcell-modules-")?;
     let module = modules["binaryData"]["compute.wasm"].as_str().context("no module")?;
     assert!(module.len() > CHARACTERS_OF_90_KB, "{} characters", module.len());
-    for (kind, name) in [("Deployment", "popcell-webhook"), ("Job", "popcell-register")] {
-        let pod = &find(&shipped, kind, name)?["spec"]["template"]["spec"];
-        let volumes = pod["volumes"].as_array().context("no volumes")?;
-        assert!(
-            volumes
-                .iter()
-                .any(|volume| volume["configMap"]["name"] == modules["metadata"]["name"]),
-            "{kind} mounts {volumes:?}"
-        );
+    let volumes = module_volumes(&from_config_map)?;
+    assert_eq!(volumes.len(), 2);
+    for volume in volumes {
+        assert_eq!(volume["configMap"]["name"], modules["metadata"]["name"]);
     }
+    let volumes = module_volumes(&with(manifests::MODULE_IMAGE)?)?;
+    assert_eq!(volumes.len(), 2);
+    assert!(volumes.iter().all(|volume| volume["image"]["reference"].is_string()));
     Ok(())
 }
 
@@ -293,9 +310,9 @@ fn programs_take_the_flags_of_their_pods() -> Result<()> {
     let programs = artifacts::programs(Profile::Dev)?;
     for (kind, name, program) in [
         ("Deployment", "popcell-webhook", &programs.webhook),
-        ("Job", "popcell-register", &programs.popcell),
+        ("CronJob", "popcell-register", &programs.popcell),
     ] {
-        let container = &find(&shipped, kind, name)?["spec"]["template"]["spec"]["containers"][0];
+        let container = &manifests::pod_template(find(&shipped, kind, name)?)["spec"]["containers"][0];
         let file = program.file_name().context("no name")?.to_string_lossy();
         assert_eq!(container["command"], json!([format!("/usr/local/bin/{file}")]));
         let arguments = container["args"].as_array().context("no arguments")?;

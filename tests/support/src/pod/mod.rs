@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::guarded::Guarded;
 use crate::kind::Kind;
 use crate::probe::{get, sum_of};
-use crate::{Lab, Plane, artifacts, eventually};
+use crate::{Lab, Plane, artifacts, eventually, manifests};
 
 mod root;
 mod volumes;
@@ -69,11 +69,11 @@ impl<'a> Node<'a> {
         Ok(self)
     }
 
-    /// Starts one Pod of a Deployment or Job as it is stored, with the ConfigMaps and Secrets that are stored beside it.
+    /// Starts one Pod of a Deployment or CronJob as it is stored, with the ConfigMaps and Secrets that are stored beside it.
     pub async fn start(&self, kind: Kind, namespace: &str, name: &str) -> Result<Pod> {
         let stored = self.home.expect(kind, Some(namespace), name).await?;
-        let template = &stored.data["spec"]["template"]["spec"];
-        self.start_container(namespace, name, template)
+        let template = manifests::pod_template(&stored.data);
+        self.start_container(namespace, name, &template["spec"])
             .await
             .with_context(|| format!("failed to start a Pod of {} {namespace}/{name}", kind.kind))
     }

@@ -45,5 +45,6 @@ pub(super) fn make(root: &Path, hosts: &str) -> Result<Vec<Value>> {
         let name = program.file_name().context("a program without a name")?;
         mounts.push(json!({ "from": program, "to": Path::new("/usr/local/bin").join(name) }));
     }
+    mounts.push(json!({ "from": artifacts::modules()?, "to": "/modules" }));
     Ok(mounts)
 }
