@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use kube::core::GroupVersionKind;
+use popcell_https::timeout::parse_duration;
 
 /// Which API server.
 #[derive(Args, Clone, Debug, Default)]
@@ -67,25 +68,10 @@ pub struct Trust {
     pub timeout: Duration,
 }
 
-/// Reads `5s`, `500ms` or `2m`.
+/// Reads a duration as all programs of popcell do, above zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| wrong_duration())?;
-    let unit = text.strip_prefix(digits).unwrap_or_default();
-    let millis = match unit {
-        "ms" => Some(number),
-        "s" => number.checked_mul(1_000),
-        "m" => number.checked_mul(60_000),
-        _ => None,
-    };
-    millis
-        .filter(|millis| *millis > 0)
-        .map(Duration::from_millis)
-        .ok_or_else(wrong_duration)
-}
-
-fn wrong_duration() -> String {
-    "expected a number above zero and a unit: 500ms, 5s, 2m".to_owned()
+    let read = parse_duration(text).filter(|duration| !duration.is_zero());
+    read.ok_or_else(|| "expected a duration above zero, such as 500ms, 5s, 1m30s or 1h".to_owned())
 }
 
 /// Reads `group/version/kind`, or `version/kind`.
@@ -118,7 +104,9 @@ mod tests {
         assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        for wrong in ["", "5", "0s", "-1s", "5h", "s", "18446744073709551615m"] {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        for wrong in ["", "5", "0s", "-1s", "5d", "s", "18446744073709551615m"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Subcommand};
 use popcell_core::{names::is_dns_subdomain, slots};
+use popcell_https::timeout::parse_duration;
 
 use super::{ListFormat, planes::plain, reach::duration};
 use crate::exit::Failure;
@@ -199,7 +200,7 @@ pub struct Limit(pub Option<Duration>);
 
 /// Reads a duration, where zero is none.
 fn limit(text: &str) -> Result<Limit, String> {
-    if ["0", "0s", "0m", "0ms"].contains(&text) {
+    if parse_duration(text).is_some_and(|limit| limit.is_zero()) {
         return Ok(Limit(None));
     }
     duration(text).map(|limit| Limit(Some(limit)))
@@ -312,7 +313,7 @@ mod tests {
         assert_eq!(limit("0s"), Ok(Limit(None)));
         assert_eq!(limit("0"), Ok(Limit(None)));
         assert_eq!(limit("90s"), Ok(Limit(Some(Duration::from_secs(90)))));
-        for wrong in ["", "s", "0h", "5", "-1s"] {
+        for wrong in ["", "s", "0d", "5", "-1s"] {
             assert!(limit(wrong).is_err(), "{wrong}");
         }
     }

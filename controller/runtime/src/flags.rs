@@ -11,9 +11,9 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use k8s_openapi::jiff::SignedDuration;
 use popcell_contract::quantity;
 use popcell_core::limits::Limits;
+use popcell_https::timeout::parse_duration;
 
 use crate::config::Listen;
 
@@ -271,9 +271,7 @@ fn networking(text: &str) -> Result<Networking, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let read: Option<SignedDuration> = text.parse().ok();
-    read.and_then(|duration| Duration::try_from(duration).ok())
-        .ok_or_else(|| "not a duration such as 90s, 30m or 1h".to_owned())
+    parse_duration(text).ok_or_else(|| "not a duration such as 90s, 30m or 1h".to_owned())
 }
 
 #[cfg(test)]
