@@ -70,6 +70,16 @@ pub struct TemplateMetadata {
     annotation("discovery.miloapis.com/parent-contexts", "Project"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
+        name = "City",
+        type_ = "string",
+        json_path = r".metadata.labels.compute\.datumapis\.com/city-code"
+    ),
+    printcolumn(
+        name = "Cell",
+        type_ = "string",
+        json_path = r".metadata.labels.compute\.datumapis\.com/source-cluster"
+    ),
+    printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#

@@ -32,6 +32,7 @@ use crate::workload::HorizontalScaleSettings;
     derive = "PartialEq",
     annotation("discovery.miloapis.com/parent-contexts", "Project"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "City", type_ = "string", json_path = ".spec.cityCode"),
     printcolumn(
         name = "Available",
         type_ = "string",

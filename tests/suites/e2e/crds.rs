@@ -302,6 +302,7 @@ pub(crate) async fn columns(environment: &Environment, namespace: &str) -> Resul
         (
             WORKLOAD_DEPLOYMENT,
             &[
+                ("City", json!("DFW")),
                 ("Available", json!("True")),
                 ("Reason", json!("StableInstanceFound")),
                 ("Replicas", json!(2)),
@@ -315,6 +316,8 @@ pub(crate) async fn columns(environment: &Environment, namespace: &str) -> Resul
         (
             INSTANCE,
             &[
+                ("City", json!("DFW")),
+                ("Cell", json!("dfw")),
                 ("Ready", json!("False")),
                 ("Reason", json!("Stopped")),
                 ("Network IP", json!("10.0.0.2")),

@@ -60,6 +60,7 @@ fn printer_columns_of_workload_deployments() {
         "WorkloadDeployment",
         &[
             AGE,
+            ("City", ".spec.cityCode", 0),
             AVAILABLE,
             REASON,
             ("Replicas", ".status.replicas", 0),
@@ -78,6 +79,8 @@ fn printer_columns_of_instances() {
         "Instance",
         &[
             AGE,
+            ("City", r".metadata.labels.compute\.datumapis\.com/city-code", 0),
+            ("Cell", r".metadata.labels.compute\.datumapis\.com/source-cluster", 0),
             ("Ready", r#".status.conditions[?(@.type=="Ready")].status"#, 0),
             ("Reason", r#".status.conditions[?(@.type=="Ready")].reason"#, 0),
             ("Network IP", ".status.networkInterfaces[0].assignments.networkIP", 0),
