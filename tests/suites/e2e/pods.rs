@@ -1,6 +1,9 @@
 //! Each Deployment of the manifests, started as a kubelet starts its Pod, serves where its probes and ports say.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -11,8 +14,11 @@ use popcell_suites::read::at;
 use popcell_test_support::kind::{CLUSTER, CRON_JOB, DEPLOYMENT, INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::lab::HUB;
 use popcell_test_support::pod::{self, Node, Pod};
-use popcell_test_support::{Lab, Plane, definitions, eventually, kubeconfig, manifests, objects, users, workspace};
+use popcell_test_support::{
+    Lab, Plane, artifacts, definitions, eventually, kubeconfig, manifests, objects, users, workspace,
+};
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use crate::manifests::cert_manager;
 use crate::manifests_pod::SERVING_CERTIFICATE;
@@ -66,17 +72,13 @@ async fn register(lab: &Lab, home: &Plane, webhook: &str) -> Result<()> {
         crd["spec"]["versions"][0]["name"] = json!(kind.version);
         karmada.apply(&crd).await?;
     }
-    let rights = workspace::root().join("manifests/webhook/components/register/register.rbac.yaml");
-    installed(&karmada, &workspace::yaml_documents(&rights)?).await?;
-    let kubeconfigs = lab.user("popcell:webhook-registration", &[]).await?;
-    let kubeconfig = read(kubeconfigs.get(ONE).context("no kubeconfig")?)?;
-    let authority = read(lab.ca_file())?;
-    for (name, key, content) in [
-        ("popcell-karmada-kubeconfig", "kubeconfig", kubeconfig),
-        ("popcell-webhook-ca", "tls.crt", authority),
-    ] {
-        home.apply(&secret(WEBHOOKS_NAMESPACE, name, &[(key, content)])).await?;
-    }
+    identify(lab).await?;
+    let authority = secret(
+        WEBHOOKS_NAMESPACE,
+        "popcell-webhook-ca",
+        &[("tls.crt", read(lab.ca_file())?)],
+    );
+    home.apply(&authority).await?;
     let node = Node::of(lab, home).name(&format!("{WEBHOOK_NAME}.{WEBHOOKS_NAMESPACE}.svc"), 443, webhook)?;
     let mut registered = None;
     // The second time, and each later one, has nothing to do and does nothing.
@@ -96,6 +98,36 @@ async fn register(lab: &Lab, home: &Plane, webhook: &str) -> Result<()> {
         service["name"] == WEBHOOK_NAME && service["port"] == 443,
         "{registered:?}"
     );
+    Ok(())
+}
+
+/// Who registers is made by the commands of the docs, as an operator copies them; also the second time.
+async fn identify(lab: &Lab) -> Result<()> {
+    let commands = workspace::commands_of_page("docs/operations.md", "register.rbac.yaml")?;
+    let (named, here) = (
+        "https://karmada-apiserver.karmada-system.svc.cluster.local:5443",
+        lab.url(ONE)?,
+    );
+    ensure!(commands.contains(named), "{commands}");
+    let folder = tempfile::tempdir().context("failed to make a folder")?;
+    fs::copy(lab.kubeconfig(ONE)?, folder.path().join("karmada.kubeconfig")).context("failed to copy a kubeconfig")?;
+    symlink(workspace::root().join("manifests"), folder.path().join("manifests"))
+        .context("failed to link manifests")?;
+    let programs = artifacts::lab_programs()?.into_os_string();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = [programs.as_os_str(), &path].join(OsStr::new(":"));
+    for _ in 0..2 {
+        let ran = Command::new("sh")
+            .args(["-euc", &commands.replace(named, here)])
+            .env("PATH", &path)
+            .env("KUBECONFIG", lab.kubeconfig(SPARE)?)
+            .current_dir(folder.path())
+            .output()
+            .await
+            .context("failed to start sh")?;
+        let complaint = String::from_utf8_lossy(&ran.stderr);
+        ensure!(ran.status.success(), "the commands of the docs failed: {complaint}");
+    }
     Ok(())
 }
 

@@ -71,14 +71,24 @@ pub fn yaml_text(text: &str) -> Result<Value> {
 
 /// The one block of YAML on a page of the docs that contains `what`, as readers copy it.
 pub fn yaml_of_page(page: &str, what: &str) -> Result<String> {
+    block_of_page(page, "yaml", what)
+}
+
+/// The same of shell commands.
+pub fn commands_of_page(page: &str, what: &str) -> Result<String> {
+    block_of_page(page, "sh", what)
+}
+
+fn block_of_page(page: &str, language: &str, what: &str) -> Result<String> {
     let file = root().join(page);
     let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    let blocks = text.split("\n```yaml\n").skip(1);
+    let begin = format!("\n```{language}\n");
+    let blocks = text.split(&begin).skip(1);
     let mut blocks = blocks.filter_map(|rest| Some(rest.split_once("\n```\n")?.0));
     let block = blocks.find(|block| block.contains(what));
     Ok(format!(
         "{}\n",
-        block.with_context(|| format!("{page} has no YAML with {what}"))?
+        block.with_context(|| format!("{page} has no block of {language} with {what}"))?
     ))
 }
 
