@@ -27,6 +27,7 @@ pub mod rollout;
 pub mod scale;
 pub mod test;
 pub mod tree;
+pub mod version;
 
 pub use args::Cli;
 pub use console::Console;
@@ -61,6 +62,8 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
             console.out.write_all(&script)?;
             Ok(Exit::Success)
         }
+        Command::Version { output } => version::run(output, console),
+        Command::ManPages { directory } => args::man_pages(&directory),
         Command::Reference { output, check } => args::reference(output.as_deref(), check, console),
     }
 }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod crds;
 mod demo;
+mod dist;
 mod install;
 mod lab;
 mod module;
@@ -38,6 +39,8 @@ enum Command {
     Bench(bench::Bench),
     /// Write the CRDs to manifests/crds
     Crds(crds::Crds),
+    /// Build what operators get: static programs, an image, install files, a chart, checksums
+    Dist(dist::Dist),
     /// Install what a fresh CI machine lacks, then run everything that must pass
     Ci(install::Ci),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Module(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::Crds(command) => command.run(),
+        Command::Dist(command) => command.run(),
         Command::Ci(command) => command.run(),
     };
     match outcome {

@@ -12,7 +12,7 @@ pub mod workloads;
 
 use std::path::Path;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
@@ -80,6 +80,18 @@ pub enum Command {
     Completion {
         /// The shell
         shell: Shell,
+    },
+    /// Print what this program is and speaks: its version, its commit, and what it is built and tested with
+    Version {
+        /// Format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListFormat,
+    },
+    /// Write man pages, one for each command
+    #[command(hide = true)]
+    ManPages {
+        /// Folder to write them to
+        directory: std::path::PathBuf,
     },
     /// Write docs/reference/cli.md
     #[command(hide = true)]
@@ -165,6 +177,14 @@ pub fn reference(output: Option<&Path>, check: bool, console: &mut Console) -> O
         return Ok(Exit::Success);
     }
     std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    Ok(Exit::Success)
+}
+
+/// Writes a man page for each command into a folder, which is made.
+pub fn man_pages(directory: &Path) -> Outcome {
+    std::fs::create_dir_all(directory).map_err(|error| Failure::file("make", directory, &error))?;
+    clap_mangen::generate_to(Cli::command(), directory)
+        .map_err(|error| Failure::file("write to", directory, &error))?;
     Ok(Exit::Success)
 }
 

@@ -330,24 +330,6 @@ fn programs_take_the_flags_of_their_pods() -> Result<()> {
     Ok(())
 }
 
-/// What a tag means changes: the build takes base images by digest, and has none of its own that could be outdated.
-#[test]
-fn base_images_are_taken_by_digest() -> Result<()> {
-    let text = std::fs::read_to_string(workspace::root().join("Containerfile")).context("no Containerfile")?;
-    let froms: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
-    assert_eq!(froms.len(), 2);
-    for from in froms {
-        let image = from.split_whitespace().next().context("no image")?;
-        let (_, digest) = image
-            .split_once('@')
-            .with_context(|| format!("{image} has no digest"))?;
-        let name = digest.trim_start_matches("${").trim_end_matches('}');
-        let missing = format!("ARG {name}={name}-is-missing-give-it-with-build-arg");
-        assert!(text.lines().any(|line| line == missing), "{image}: no line {missing}");
-    }
-    Ok(())
-}
-
 /// Who registers may change its own configuration only: another's answers in front of ours, or would be gone.
 #[test]
 fn registration_changes_its_own_configuration_only() -> Result<()> {

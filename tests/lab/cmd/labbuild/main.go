@@ -26,6 +26,7 @@ const (
 	kubernetesModule = "k8s.io/kubernetes"
 	kustomizePackage = "sigs.k8s.io/kustomize/kustomize/v5"
 	kwokPackage      = "sigs.k8s.io/kwok/cmd/kwok"
+	helmPackage      = "helm.sh/helm/v3/cmd/helm"
 )
 
 // binary is a program and the package that it is built from; module is the
@@ -42,6 +43,7 @@ var binaries = []binary{
 	{name: "pod", pkg: "./cmd/pod"},
 	{name: "kustomize", pkg: kustomizePackage},
 	{name: "kwok", pkg: kwokPackage, module: "nodes"},
+	{name: "helm", pkg: helmPackage},
 }
 
 // ofContainers are only built where containers run.

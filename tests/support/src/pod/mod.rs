@@ -28,7 +28,7 @@ use volumes::Volumes;
 
 /// How long it may take until the Pod is ready: an unoptimised webhook compiles its modules.
 const START: Duration = Duration::from_mins(2);
-/// What the image sets (see Containerfile: distroless).
+/// What the image sets (`xtask/src/dist/image.rs`).
 const IMAGE: [(&str, &str); 2] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"),
