@@ -128,14 +128,7 @@ mod tests {
                 { "id": "xtask", "deps": [needs("builds", Value::Null)] },
             ] },
         });
-        let release = Release {
-            version: "1.2.3".to_owned(),
-            commit: String::new(),
-            time: 0,
-            architecture: "amd64",
-            license: "Apache-2.0".to_owned(),
-        };
-        let bill = bill(&metadata, &release).unwrap();
+        let bill = bill(&metadata, &Release::example()).unwrap();
         let names: Vec<&str> = bill["components"]
             .as_array()
             .unwrap()

@@ -179,16 +179,6 @@ fn read(file: &Path) -> Result<Value> {
 mod tests {
     use super::*;
 
-    fn release() -> Release {
-        Release {
-            version: "1.2.3".to_owned(),
-            commit: "c0ffee".to_owned(),
-            time: 1_767_225_600,
-            architecture: "amd64",
-            license: "Apache-2.0".to_owned(),
-        }
-    }
-
     fn files(from: &Path) -> Tree {
         let mut files = Tree::default();
         files.program("usr/local/bin/popcell", from);
@@ -204,8 +194,11 @@ mod tests {
         let program = home.path().join("program");
         fs::write(&program, "#!/bin/sh\n").unwrap();
         let (one, two) = (home.path().join("one"), home.path().join("two"));
-        let image = write(&one, &files(&program), &release()).unwrap();
-        assert_eq!(write(&two, &files(&program), &release()).unwrap().digest, image.digest);
+        let image = write(&one, &files(&program), &Release::example()).unwrap();
+        assert_eq!(
+            write(&two, &files(&program), &Release::example()).unwrap().digest,
+            image.digest
+        );
         let root = home.path().join("root");
         let configuration = unpack(&one, &root).unwrap();
         assert_eq!(configuration["created"], "2026-01-01T00:00:00Z");
@@ -232,7 +225,7 @@ mod tests {
         let program = home.path().join("program");
         fs::write(&program, "#!/bin/sh\n").unwrap();
         let layout = home.path().join("layout");
-        let image = write(&layout, &files(&program), &release()).unwrap();
+        let image = write(&layout, &files(&program), &Release::example()).unwrap();
         let hash = image.digest.strip_prefix("sha256:").unwrap();
         fs::write(layout.join("blobs/sha256").join(hash), "{}").unwrap();
         let error = unpack(&layout, &home.path().join("root")).unwrap_err();

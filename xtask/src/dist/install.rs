@@ -249,19 +249,9 @@ mod tests {
 
     const DIGEST: &str = "sha256:c0ffee";
 
-    fn release() -> Release {
-        Release {
-            version: "1.2.3".to_owned(),
-            commit: "c0ffee".to_owned(),
-            time: 0,
-            architecture: "amd64",
-            license: "Apache-2.0".to_owned(),
-        }
-    }
-
     #[test]
     fn what_operators_choose_is_a_value_of_the_chart_and_all_else_stays() {
-        let release = release();
+        let release = Release::example();
         let objects = vec![
             json!({ "kind": "ConfigMap", "metadata": { "name": "compute-config-abc" }, "data": { "config.yaml": "mode: single\n" } }),
             json!({ "kind": "Deployment", "spec": { "image": format!("{REPOSITORY}:1.2.3@{DIGEST}"), "config": "compute-config-abc",
@@ -347,7 +337,7 @@ mod tests {
     fn the_chart_makes_what_the_install_files_have() {
         let release = Release {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..release()
+            ..Release::example()
         };
         let installations = render(&release, DIGEST).unwrap();
         let names: Vec<&str> = installations.iter().map(|one| one.name.as_str()).collect();

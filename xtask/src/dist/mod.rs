@@ -391,6 +391,20 @@ fn show(output: &Path) -> Result<()> {
 }
 
 #[cfg(test)]
+impl Release {
+    /// One that there is not.
+    fn example() -> Self {
+        Self {
+            version: "1.2.3".to_owned(),
+            commit: "c0ffee".to_owned(),
+            time: 1_767_225_600,
+            architecture: "amd64",
+            license: "Apache-2.0".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
