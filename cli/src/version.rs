@@ -21,21 +21,20 @@ pub const KARMADA: &str = "1.18.2";
 /// Runs the command.
 pub fn run(output: ListFormat, console: &mut Console) -> Outcome {
     let rows = [
-        ("version", "version", env!("CARGO_PKG_VERSION")),
-        ("commit", "commit", COMMIT.unwrap_or_default()),
-        ("interface of modules", "interfaceVersion", INTERFACE_VERSION),
-        ("wasmtime", "wasmtime", WASMTIME),
-        ("tested with Karmada", "karmadaTested", KARMADA),
+        ("version", "version", Some(env!("CARGO_PKG_VERSION"))),
+        ("commit", "commit", COMMIT),
+        ("interface of modules", "interfaceVersion", Some(INTERFACE_VERSION)),
+        ("wasmtime", "wasmtime", Some(WASMTIME)),
+        ("tested with Karmada", "karmadaTested", Some(KARMADA)),
     ];
     match output {
         ListFormat::Text => {
-            for (name, _, value) in rows.iter().filter(|(.., value)| !value.is_empty()) {
+            for (name, value) in rows.iter().filter_map(|(name, _, value)| Some((name, (*value)?))) {
                 writeln!(console.out, "{name:<21} {value}")?;
             }
         }
         ListFormat::Json => {
-            let known = |value: &'static str| (!value.is_empty()).then_some(value);
-            let all: BTreeMap<&str, Option<&str>> = rows.map(|(_, name, value)| (name, known(value))).into();
+            let all = BTreeMap::from(rows.map(|(_, name, value)| (name, value)));
             writeln!(console.out, "{:#}", json!(all))?;
         }
     }
